@@ -1,0 +1,25 @@
+/*
+ * clock.h - the clock, injected: logic never reads the time by itself.
+ *
+ * Times of the table are CLOCK_BOOTTIME nanoseconds (a suspend counts, a wall-clock jump does not:
+ * gobreaker#109); ages of calls are CLOCK_MONOTONIC (a suspend does not count). All members are
+ * async-signal-safe and make no system call where the vDSO serves the clock.
+ */
+#ifndef BREAKER_BASE_CLOCK_H
+#define BREAKER_BASE_CLOCK_H
+
+#include <stdint.h>
+
+struct clock_ops {
+    uint64_t (*boot_ns)(void); /* CLOCK_BOOTTIME, ns */
+    uint64_t (*mono_ns)(void); /* CLOCK_MONOTONIC, ns */
+    int64_t (*wall_ms)(void);  /* CLOCK_REALTIME, ms since 1970; for the log only */
+};
+
+/* The real clocks. */
+extern const struct clock_ops clock_system;
+
+#define CLOCK_NS_PER_S  UINT64_C(1000000000)
+#define CLOCK_NS_PER_MS UINT64_C(1000000)
+
+#endif

@@ -1,0 +1,74 @@
+/*
+ * span.h - a borrowed run of bytes: pointer and length, never owned, not NUL-terminated.
+ *
+ * A span lives as long as what it points into. An absent value is SPAN_NONE (ptr NULL); an empty
+ * value has ptr != NULL and len 0. All functions are pure, async-signal-safe and thread-safe.
+ */
+#ifndef BREAKER_BASE_SPAN_H
+#define BREAKER_BASE_SPAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct span {
+    const char *ptr;
+    size_t len;
+};
+
+#define SPAN_NONE ((struct span){NULL, 0})
+/* Also an initializer of static storage. */
+#define SPAN_LIT(literal) ((struct span){(literal), sizeof(literal) - 1})
+
+static inline struct span span_of(const char *ptr, size_t len)
+{
+    return (struct span){ptr, len};
+}
+
+/* The span over a C string; SPAN_NONE for NULL. */
+static inline struct span span_str(const char *cstr)
+{
+    return cstr ? (struct span){cstr, strlen(cstr)} : SPAN_NONE;
+}
+
+static inline bool span_eq(struct span a, struct span b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.ptr, b.ptr, a.len) == 0);
+}
+
+/* ASCII lower case, independent of the locale (tolower() is not). */
+static inline char span_lower(char c)
+{
+    return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
+}
+
+/* Equality that ignores ASCII case. */
+static inline bool span_ieq(struct span a, struct span b)
+{
+    if (a.len != b.len)
+        return false;
+    for (size_t i = 0; i < a.len; i++)
+        if (span_lower(a.ptr[i]) != span_lower(b.ptr[i]))
+            return false;
+    return true;
+}
+
+static inline bool span_starts(struct span s, struct span prefix)
+{
+    return s.len >= prefix.len && memcmp(s.ptr, prefix.ptr, prefix.len) == 0;
+}
+
+static inline bool span_ends(struct span s, struct span suffix)
+{
+    return s.len >= suffix.len && memcmp(s.ptr + (s.len - suffix.len), suffix.ptr, suffix.len) == 0;
+}
+
+/* What is left after dropping the first `n` bytes; `n` is clamped to the length. */
+static inline struct span span_skip(struct span s, size_t n)
+{
+    if (n > s.len)
+        n = s.len;
+    return (struct span){s.ptr + n, s.len - n};
+}
+
+#endif
