@@ -1,0 +1,289 @@
+#include "http/model_scan.h"
+
+#include "http/model_scan_parts.h"
+
+/* scan->escape inside a name or the model: 0 none, 1 after a backslash, 2-5 before the 1st to 4th
+ * digit of \uXXXX */
+#define ESCAPE_NONE  0
+#define ESCAPE_BEGUN 1
+#define ESCAPE_HEX   2
+#define ESCAPE_END   6
+
+_Static_assert(sizeof(struct model_scan) <= 512, "fits where its users keep it");
+
+void model_scan_init(struct model_scan *scan, struct span name)
+{
+    scan->name = name;
+    scan->depth = 0;
+    scan->mode = SCAN_START;
+    scan->matched = scan->value_len = scan->flags = scan->surrogate = 0;
+    scan->code_point = 0;
+    scan->escape = scan->boundary_len = 0;
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+}
+
+/* --- strings with escapes: member names and the model ------------------------------------------
+ */
+
+/* One decoded byte of the name or of the model. */
+static void emit(struct model_scan *scan, unsigned char byte)
+{
+    if (scan->mode == SCAN_NAME) {
+        if (scan->matched < scan->name.len && (unsigned char)scan->name.ptr[scan->matched] == byte)
+            scan->matched++;
+        else
+            scan->flags |= SCAN_NAME_DIFFERS;
+        return;
+    }
+    if (byte < 0x20 || byte == 0x7f || scan->value_len == MODEL_MAX)
+        scan_set(scan, SCAN_ABSENT);
+    else
+        scan->value[scan->value_len++] = (char)byte;
+}
+
+static void emit_utf8(struct model_scan *scan, uint32_t c)
+{
+    if (c < 0x80) {
+        emit(scan, (unsigned char)c);
+        return;
+    }
+    if (c < 0x800) {
+        emit(scan, (unsigned char)(0xc0 | c >> 6));
+    } else {
+        if (c < 0x10000) {
+            emit(scan, (unsigned char)(0xe0 | c >> 12));
+        } else {
+            emit(scan, (unsigned char)(0xf0 | c >> 18));
+            emit(scan, (unsigned char)(0x80 | (c >> 12 & 0x3f)));
+        }
+        emit(scan, (unsigned char)(0x80 | (c >> 6 & 0x3f)));
+    }
+    emit(scan, (unsigned char)(0x80 | (c & 0x3f)));
+}
+
+/* A high surrogate that its low half did not follow. */
+static void flush_surrogate(struct model_scan *scan)
+{
+    if (scan->surrogate) {
+        scan->surrogate = 0;
+        emit_utf8(scan, 0xfffd);
+    }
+}
+
+static void end_unicode_escape(struct model_scan *scan)
+{
+    uint32_t c = scan->code_point;
+
+    scan->escape = ESCAPE_NONE;
+    if (c >= 0xdc00 && c < 0xe000 && scan->surrogate) {
+        c = 0x10000 + ((uint32_t)(scan->surrogate - 0xd800) << 10) + (c - 0xdc00);
+        scan->surrogate = 0;
+        emit_utf8(scan, c);
+        return;
+    }
+    flush_surrogate(scan);
+    if (c >= 0xd800 && c < 0xdc00)
+        scan->surrogate = (uint16_t)c;
+    else
+        emit_utf8(scan, c >= 0xdc00 && c < 0xe000 ? 0xfffd : c);
+}
+
+static void hex_digit(struct model_scan *scan, char c)
+{
+    char lower = span_lower(c);
+    int value = c >= '0' && c <= '9'           ? c - '0'
+                : lower >= 'a' && lower <= 'f' ? lower - 'a' + 10
+                                               : -1;
+
+    if (value < 0) {
+        scan_set(scan, SCAN_ABSENT);
+        return;
+    }
+    scan->code_point = scan->code_point << 4 | (uint32_t)value;
+    if (++scan->escape == ESCAPE_END)
+        end_unicode_escape(scan);
+}
+
+static void escape_letter(struct model_scan *scan, char c)
+{
+    static const char letters[] = "\"\\/bfnrt";
+    static const char meaning[] = "\"\\/\b\f\n\r\t";
+    const char *at = c ? strchr(letters, c) : NULL;
+
+    if (c == 'u') {
+        scan->escape = ESCAPE_HEX;
+        scan->code_point = 0;
+        return;
+    }
+    scan->escape = ESCAPE_NONE;
+    flush_surrogate(scan);
+    if (at)
+        emit(scan, (unsigned char)meaning[at - letters]);
+    else
+        scan_set(scan, SCAN_ABSENT);
+}
+
+static void end_of_string(struct model_scan *scan)
+{
+    if (scan->mode == SCAN_NAME) {
+        if (!(scan->flags & SCAN_NAME_DIFFERS) && scan->matched == scan->name.len)
+            scan->flags |= SCAN_NAME_MATCHED;
+        scan_set(scan, SCAN_COLON);
+    } else if (scan->mode == SCAN_MODEL) {
+        scan_set(scan, scan->value_len > 0 ? SCAN_FOUND : SCAN_ABSENT);
+    }
+}
+
+static void string_byte(struct model_scan *scan, char c)
+{
+    if (scan->escape == ESCAPE_BEGUN) {
+        escape_letter(scan, c);
+    } else if (scan->escape != ESCAPE_NONE) {
+        hex_digit(scan, c);
+    } else if (c == '\\') {
+        scan->escape = ESCAPE_BEGUN;
+    } else {
+        flush_surrogate(scan);
+        if (c == '"')
+            end_of_string(scan);
+        else
+            emit(scan, (unsigned char)c);
+    }
+}
+
+/* --- the top level -----------------------------------------------------------------------------
+ */
+
+static void start_byte(struct model_scan *scan, char c)
+{
+    static const char bom[] = "\xef\xbb\xbf";
+
+    if (scan->matched < 3 && c == bom[scan->matched] && scan->depth == scan->matched) {
+        scan->matched++;
+        scan->depth++; /* bytes seen, while all of them belong to a byte order mark */
+        return;
+    }
+    scan->depth = 4;
+    if (c == '{') {
+        scan->depth = 0;
+        scan_set(scan, SCAN_MEMBER);
+    } else if (c == '-') {
+        scan->boundary[0] = '-';
+        scan->boundary_len = 1;
+        scan_set(scan, SCAN_BOUNDARY);
+    } else if (!is_space(c)) {
+        scan_set(scan, SCAN_ABSENT);
+    }
+}
+
+static void member_byte(struct model_scan *scan, char c)
+{
+    if (c == '"') {
+        scan->matched = scan->flags = 0;
+        scan_set(scan, SCAN_NAME);
+    } else if (c != ',' && !is_space(c)) {
+        scan_set(scan, SCAN_ABSENT); /* the end of the object, or no JSON */
+    }
+}
+
+static void value_byte(struct model_scan *scan, char c)
+{
+    bool ours = scan->flags & SCAN_NAME_MATCHED;
+
+    if (is_space(c))
+        return;
+    if (c == '"')
+        scan_set(scan, ours ? SCAN_MODEL : SCAN_STRING);
+    else if (ours)
+        scan_set(scan, SCAN_ABSENT); /* a model that is no string */
+    else if (c == '{' || c == '[') {
+        scan->depth = 1;
+        scan_set(scan, SCAN_NESTED);
+    } else {
+        scan_set(scan, SCAN_SCALAR);
+    }
+}
+
+static void scalar_byte(struct model_scan *scan, char c)
+{
+    if (c == ',')
+        scan_set(scan, SCAN_MEMBER);
+    else if (c == '}' || c == '"' || c == '{' || c == '[' || c == ']')
+        scan_set(scan, SCAN_ABSENT);
+}
+
+/* Takes at least one byte; returns how many. */
+static size_t advance(struct model_scan *scan, struct span bytes)
+{
+    char c = bytes.ptr[0];
+
+    switch ((enum scan_mode)scan->mode) {
+    case SCAN_START:
+        start_byte(scan, c);
+        break;
+    case SCAN_MEMBER:
+        member_byte(scan, c);
+        break;
+    case SCAN_NAME:
+    case SCAN_MODEL:
+        string_byte(scan, c);
+        break;
+    case SCAN_COLON:
+        if (c == ':')
+            scan_set(scan, SCAN_VALUE);
+        else if (!is_space(c))
+            scan_set(scan, SCAN_ABSENT);
+        break;
+    case SCAN_VALUE:
+        value_byte(scan, c);
+        break;
+    case SCAN_SCALAR:
+        scalar_byte(scan, c);
+        break;
+    case SCAN_STRING:
+        return model_scan_skip_string(scan, bytes);
+    case SCAN_NESTED:
+    case SCAN_NESTED_STRING:
+        return model_scan_skip_nested(scan, bytes);
+    case SCAN_BOUNDARY:
+    case SCAN_HEADER:
+    case SCAN_FIELD:
+    case SCAN_CONTENT:
+    case SCAN_DELIMITER:
+        return model_scan_multipart(scan, bytes);
+    case SCAN_FOUND:
+    case SCAN_ABSENT:
+        return bytes.len;
+    }
+    return 1;
+}
+
+enum model_scan_state model_scan_state(const struct model_scan *scan)
+{
+    return scan->mode == SCAN_FOUND    ? MODEL_SCAN_FOUND
+           : scan->mode == SCAN_ABSENT ? MODEL_SCAN_ABSENT
+                                       : MODEL_SCAN_MORE;
+}
+
+enum model_scan_state model_scan_feed(struct model_scan *scan, struct span bytes)
+{
+    while (bytes.len > 0 && model_scan_state(scan) == MODEL_SCAN_MORE)
+        bytes = span_skip(bytes, advance(scan, bytes));
+    return model_scan_state(scan);
+}
+
+enum model_scan_state model_scan_end(struct model_scan *scan)
+{
+    if (model_scan_state(scan) == MODEL_SCAN_MORE)
+        scan_set(scan, SCAN_ABSENT);
+    return model_scan_state(scan);
+}
+
+struct span model_scan_value(const struct model_scan *scan)
+{
+    return scan->mode == SCAN_FOUND ? span_of(scan->value, scan->value_len) : SPAN_NONE;
+}

@@ -1,0 +1,159 @@
+/*
+ * model_scan_multipart.c - multipart/form-data (RFC 7578): finds one form field among binary parts.
+ *
+ * The boundary is learnt from the body's first line. A line of a part's head is collected in
+ * scan->value, which is free until the field is found; longer lines are cut, the field's name
+ * stands at the front of its line.
+ */
+#include "http/model_scan_parts.h"
+
+/* Finds `needle` in `text` without regard to ASCII case. */
+static const char *find_nocase(struct span text, struct span needle)
+{
+    for (; text.len >= needle.len; text = span_skip(text, 1))
+        if (span_ieq(span_of(text.ptr, needle.len), needle))
+            return text.ptr;
+    return NULL;
+}
+
+/* Content-Disposition: form-data; name="model" (quoted or not), and no file. */
+static bool names_our_field(const struct model_scan *scan)
+{
+    struct span line = span_of(scan->value, scan->value_len);
+
+    if (line.len < 20 || !span_ieq(span_of(line.ptr, 20), SPAN_LIT("Content-Disposition:")) ||
+        find_nocase(line, SPAN_LIT("filename")))
+        return false;
+    const char *at = find_nocase(line, SPAN_LIT("; name="));
+    if (!at)
+        at = find_nocase(line, SPAN_LIT(";name="));
+    if (!at)
+        return false;
+    struct span rest = span_of(at, (size_t)(line.ptr + line.len - at));
+    rest = span_skip(rest, (rest.ptr[1] == ' ' ? 7 : 6));
+    bool quoted = rest.len > 0 && rest.ptr[0] == '"';
+    if (quoted)
+        rest = span_skip(rest, 1);
+    if (!span_starts(rest, scan->name))
+        return false;
+    rest = span_skip(rest, scan->name.len);
+    return quoted ? rest.len > 0 && rest.ptr[0] == '"'
+                  : rest.len == 0 || rest.ptr[0] == ';' || rest.ptr[0] == ' ';
+}
+
+static void end_of_header_line(struct model_scan *scan)
+{
+    if (scan->value_len > 0 && scan->value[scan->value_len - 1] == '\r')
+        scan->value_len--;
+    if (scan->value_len == 0) {
+        scan_set(scan, scan->flags & SCAN_FIELD_IS_OURS ? SCAN_FIELD : SCAN_CONTENT);
+        scan->matched = 0;
+        return;
+    }
+    if (names_our_field(scan))
+        scan->flags |= SCAN_FIELD_IS_OURS;
+    scan->value_len = 0;
+}
+
+static void collect(struct model_scan *scan, char c)
+{
+    if (scan->value_len < MODEL_MAX)
+        scan->value[scan->value_len++] = c;
+}
+
+static void boundary_byte(struct model_scan *scan, char c)
+{
+    if (c == '\n') {
+        if (scan->boundary_len > 0 && scan->boundary[scan->boundary_len - 1] == '\r')
+            scan->boundary_len--;
+        scan_set(scan, SCAN_HEADER);
+    } else if (scan->boundary_len < sizeof scan->boundary) {
+        scan->boundary[scan->boundary_len++] = c;
+    } else {
+        scan_set(scan, SCAN_ABSENT); /* longer than RFC 2046 allows */
+    }
+    if (scan->boundary_len == 2 && scan->boundary[1] != '-')
+        scan_set(scan, SCAN_ABSENT);
+}
+
+static void delimiter_byte(struct model_scan *scan, char c)
+{
+    if (c == '\n') {
+        scan->flags = 0;
+        scan->value_len = 0;
+        scan_set(scan, SCAN_HEADER);
+    } else if (c == '-' && scan->matched++ == 1) {
+        scan_set(scan, SCAN_ABSENT); /* "--": the last boundary */
+    }
+}
+
+static void field_byte(struct model_scan *scan, char c)
+{
+    if (c == '\r' || c == '\n')
+        scan_set(scan,
+                 scan->value_len > 0 && scan->value_len < MODEL_MAX ? SCAN_FOUND : SCAN_ABSENT);
+    else if ((unsigned char)c < 0x20 || c == 0x7f)
+        scan_set(scan, SCAN_ABSENT);
+    else
+        collect(scan, c);
+}
+
+/* "\r\n" and the boundary. '\r' stands nowhere else in it, so a mismatch starts over. */
+static char delimiter_at(const struct model_scan *scan, unsigned i)
+{
+    return i == 0 ? '\r' : i == 1 ? '\n' : scan->boundary[i - 2];
+}
+
+static size_t skip_content(struct model_scan *scan, struct span bytes)
+{
+    size_t at = 0;
+
+    while (at < bytes.len) {
+        if (scan->matched == 0) {
+            const char *cr = memchr(bytes.ptr + at, '\r', bytes.len - at);
+            if (!cr)
+                return bytes.len;
+            at = (size_t)(cr - bytes.ptr);
+        }
+        char c = bytes.ptr[at++];
+        if (c == delimiter_at(scan, scan->matched))
+            scan->matched++;
+        else
+            scan->matched = c == '\r';
+        if (scan->matched == scan->boundary_len + 2) {
+            scan->matched = 0;
+            scan_set(scan, SCAN_DELIMITER);
+            break;
+        }
+    }
+    return at;
+}
+
+size_t model_scan_multipart(struct model_scan *scan, struct span bytes)
+{
+    char c = bytes.ptr[0];
+
+    switch ((enum scan_mode)scan->mode) {
+    case SCAN_BOUNDARY:
+        boundary_byte(scan, c);
+        break;
+    case SCAN_HEADER:
+        if (c == '\n')
+            end_of_header_line(scan);
+        else
+            collect(scan, c);
+        break;
+    case SCAN_FIELD:
+        field_byte(scan, c);
+        break;
+    case SCAN_DELIMITER:
+        delimiter_byte(scan, c);
+        break;
+    case SCAN_CONTENT:
+        return skip_content(scan, bytes);
+    default:
+        scan_set(scan, SCAN_ABSENT);
+        break;
+    }
+    return 1;
+}

@@ -1,0 +1,115 @@
+#include "http/outcome.h"
+
+#include <stddef.h>
+
+const char *outcome_cause_name(enum outcome_cause cause)
+{
+    static const char *const names[] = {
+        [CAUSE_NONE] = "none",       [CAUSE_STATUS] = "status",
+        [CAUSE_CONNECT] = "connect", [CAUSE_HANDSHAKE] = "handshake",
+        [CAUSE_BROKEN] = "broken",   [CAUSE_TIMEOUT] = "timeout",
+        [CAUSE_HANG] = "hang",       [CAUSE_CONNECT_HANG] = "connect_hang",
+        [CAUSE_MANUAL] = "manual",
+    };
+
+    return (size_t)cause < sizeof names / sizeof *names ? names[cause] : "unknown";
+}
+
+/* What a final head says of the model. */
+static enum breaker_outcome of_status(unsigned status, const struct outcome_policy *policy)
+{
+    if (status_set_has(&policy->failure_status, status))
+        return BREAKER_FAILURE;
+    if (status == 101 || (status >= 200 && status < 400))
+        return BREAKER_SUCCESS;
+    return BREAKER_NEUTRAL;
+}
+
+static struct outcome host_failed(enum outcome_cause cause)
+{
+    return (struct outcome){BREAKER_FAILURE, BREAKER_NEUTRAL, cause};
+}
+
+static struct outcome model_said(const struct call_end *end, enum breaker_outcome model,
+                                 enum outcome_cause cause)
+{
+    return (struct outcome){
+        .host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
+        .model = model,
+        .cause = model == BREAKER_FAILURE ? cause : CAUSE_NONE,
+    };
+}
+
+static struct outcome neutral(const struct call_end *end)
+{
+    return model_said(end, BREAKER_NEUTRAL, CAUSE_NONE);
+}
+
+static bool is_connecting(const struct call_end *end)
+{
+    return end->phase == PHASE_CONNECTING || end->phase == PHASE_HANDSHAKE;
+}
+
+/* The caller's time-out. A hang exists only for who waited for it: young ones are impatience. */
+static struct outcome timed_out(const struct call_end *end, const struct outcome_policy *policy)
+{
+    if (is_connecting(end))
+        return end->age_ns > policy->connect_hang_after_ns ? host_failed(CAUSE_CONNECT_HANG)
+                                                           : neutral(end);
+    if (end->paused || end->age_ns <= policy->timeout_after_ns)
+        return neutral(end);
+    return model_said(end, BREAKER_FAILURE, CAUSE_TIMEOUT);
+}
+
+static struct outcome aborted(const struct call_end *end, const struct outcome_policy *policy)
+{
+    if (is_connecting(end))
+        return end->age_ns > policy->connect_hang_after_ns ? host_failed(CAUSE_CONNECT_HANG)
+                                                           : neutral(end);
+    if (end->phase == PHASE_WAITING && !end->paused && end->age_ns > policy->hang_after_ns)
+        return model_said(end, BREAKER_FAILURE, CAUSE_HANG);
+    return neutral(end);
+}
+
+static struct outcome by_kind(const struct call_end *end, const struct outcome_policy *policy)
+{
+    switch (end->kind) {
+    case END_COMPLETE:
+        return model_said(end, of_status(end->status, policy), CAUSE_STATUS);
+    case END_CONNECT:
+        return host_failed(CAUSE_CONNECT);
+    case END_HANDSHAKE:
+        return host_failed(CAUSE_HANDSHAKE);
+    case END_BROKEN:
+        /* A neutral head says that the request was at fault; its body may end as it likes. */
+        if (end->status != 0 && of_status(end->status, policy) == BREAKER_NEUTRAL)
+            return neutral(end);
+        return model_said(end, BREAKER_FAILURE, CAUSE_BROKEN);
+    case END_TIMEOUT:
+        return timed_out(end, policy);
+    case END_ABORTED:
+        return aborted(end, policy);
+    case END_LOCAL:
+    case END_UNSENT:
+        break;
+    }
+    return neutral(end);
+}
+
+struct outcome outcome_of(const struct call_end *end, const struct outcome_policy *policy)
+{
+    struct outcome outcome;
+
+    /* A failing status is a failure however its body ended. */
+    if (end->status != 0 && status_set_has(&policy->failure_status, end->status) &&
+        end->kind != END_LOCAL && end->kind != END_UNSENT)
+        outcome = model_said(end, BREAKER_FAILURE, CAUSE_STATUS);
+    else
+        outcome = by_kind(end, policy);
+    if (end->redirected_away) { /* what another host did says nothing of the first one's model */
+        outcome.model = BREAKER_NEUTRAL;
+        outcome.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL;
+        outcome.cause = CAUSE_NONE;
+    }
+    return outcome;
+}

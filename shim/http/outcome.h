@@ -1,0 +1,92 @@
+/*
+ * outcome.h - what an ended call says of the host and of the model: failure, success or neutral.
+ *
+ * The interposing layers describe an end in the words below, which are theirs in common; the rules
+ * (DESIGN, Outcomes) are here and nowhere else. Pure.
+ */
+#ifndef BREAKER_HTTP_OUTCOME_H
+#define BREAKER_HTTP_OUTCOME_H
+
+#include "core/breaker.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* How a call ended, as the layer saw it. */
+enum call_end_kind {
+    END_COMPLETE,  /* a final head and its whole message arrived; `status` tells */
+    END_CONNECT,   /* the peer refused or did not answer the connect (by the system's word) */
+    END_HANDSHAKE, /* connected, but TLS was reset or closed by the peer before it was up */
+    END_BROKEN,    /* the peer closed, reset or garbled the exchange before its end */
+    END_TIMEOUT,   /* the caller's own time-out, known as one (libcurl 28) */
+    END_ABORTED,   /* the caller ended it: callback abort, remove_handle, close */
+    END_LOCAL,     /* local trouble: descriptors, memory, routes, DNS, certificates, proxies */
+    END_UNSENT,    /* never got a socket */
+};
+
+/* How far it had come. */
+enum call_phase {
+    PHASE_CONNECTING, /* no connection yet */
+    PHASE_HANDSHAKE,  /* TCP up, TLS not */
+    PHASE_WAITING,    /* request under way or sent, no final head */
+    PHASE_BODY,       /* final head seen */
+};
+
+struct call_end {
+    enum call_end_kind kind;
+    enum call_phase phase;
+    uint16_t status;      /* of the last final head; 0 = none */
+    bool byte_received;   /* any byte from the peer itself (not from a proxy) */
+    bool paused;          /* the application held the transfer paused at the end */
+    bool redirected_away; /* the final head came from another host than the first request's */
+    uint64_t age_ns; /* CLOCK_MONOTONIC, from the connect (or the send, on a kept connection) */
+    uint32_t retry_after_ms; /* of the final head, 0 = none */
+};
+
+/* Why, for the log, `last_failure.class` of the status and the slot. Values are part of the table's
+ * ABI: append only. */
+enum outcome_cause {
+    CAUSE_NONE = 0,
+    CAUSE_STATUS = 1,       /* "status" */
+    CAUSE_CONNECT = 2,      /* "connect" */
+    CAUSE_HANDSHAKE = 3,    /* "handshake" */
+    CAUSE_BROKEN = 4,       /* "broken" */
+    CAUSE_TIMEOUT = 5,      /* "timeout" */
+    CAUSE_HANG = 6,         /* "hang" */
+    CAUSE_CONNECT_HANG = 7, /* "connect_hang" */
+    CAUSE_MANUAL = 8,       /* "manual" */
+};
+const char *outcome_cause_name(enum outcome_cause cause); /* static; "unknown" for others */
+
+/* The set of HTTP statuses 0..1023, one bit each. */
+struct status_set {
+    uint64_t bits[16];
+};
+static inline bool status_set_has(const struct status_set *set, unsigned status)
+{
+    return status < 1024 && (set->bits[status / 64] >> (status % 64) & 1);
+}
+static inline void status_set_add(struct status_set *set, unsigned status)
+{
+    if (status < 1024)
+        set->bits[status / 64] |= UINT64_C(1) << (status % 64);
+}
+
+/* The part of a policy that judges outcomes. */
+struct outcome_policy {
+    struct status_set failure_status;
+    uint64_t timeout_after_ns;
+    uint64_t hang_after_ns;
+    uint64_t connect_hang_after_ns;
+};
+
+/* H takes connect, refusal, handshake; the first byte received is its success. M takes statuses,
+ * slow heads, broken messages. What counts for H is neutral for M. */
+struct outcome {
+    enum breaker_outcome host;
+    enum breaker_outcome model;
+    enum outcome_cause cause; /* of whichever failed, else CAUSE_NONE */
+};
+struct outcome outcome_of(const struct call_end *end, const struct outcome_policy *policy);
+
+#endif

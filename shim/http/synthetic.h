@@ -1,0 +1,31 @@
+/*
+ * synthetic.h - the answer in place of a provider whose breaker is open: one whole HTTP/1.1
+ * response in the provider's own error shape (FIELD-NOTES 6). Pure, no allocation.
+ */
+#ifndef BREAKER_HTTP_SYNTHETIC_H
+#define BREAKER_HTTP_SYNTHETIC_H
+
+#include "base/span.h"
+#include "http/shape.h"
+
+#include <stdint.h>
+
+struct synthetic {
+    enum api api;
+    struct span key;         /* printable key; control and non-ASCII bytes are %XX in the header,
+                                JSON-escaped in the body */
+    const char *state;       /* "open", "half_open", "forced_open" */
+    uint32_t retry_after_ms; /* sent as whole seconds, rounded up, never 0 */
+    bool should_retry;       /* false: x-should-retry: false; true: the header is left out */
+    bool head_only;          /* HEAD: the same head, no body */
+};
+
+#define SYNTHETIC_MAX 4096 /* no response is longer */
+
+/* Writes the response into `buf`; returns its length, 0 when it does not fit.
+ * HTTP/1.1 503 Service Unavailable; Content-Type: application/json; exact Content-Length;
+ * Connection: close; Retry-After; x-should-retry; X-Breaker-State; X-Breaker-Key; for Bedrock
+ * x-amzn-errortype. The marker code "circuit_open" (or the dialect's words) is in the body too. */
+size_t synthetic_render(const struct synthetic *s, char *buf, size_t size);
+
+#endif

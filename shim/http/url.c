@@ -1,0 +1,174 @@
+#include "http/url.h"
+
+#include <stdio.h>
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+static bool is_scheme_char(char c)
+{
+    char lower = span_lower(c);
+
+    return (lower >= 'a' && lower <= 'z') || is_digit(c) || c == '+' || c == '-' || c == '.';
+}
+
+/* Splits "scheme://" off; a text without one is http, as curl guesses. False: file: and the like.
+ */
+static bool take_scheme(struct span *text, struct span *scheme)
+{
+    size_t len = 0;
+
+    while (len < text->len && is_scheme_char(text->ptr[len]))
+        len++;
+    if (len > 0 && span_starts(span_skip(*text, len), SPAN_LIT("://"))) {
+        *scheme = span_of(text->ptr, len);
+        *text = span_skip(*text, len + 3);
+        return !span_ieq(*scheme, SPAN_LIT("file"));
+    }
+    *scheme = SPAN_LIT("http");
+    return true;
+}
+
+static size_t index_of_any(struct span text, const char *set)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] && strchr(set, text.ptr[i]))
+            return i;
+    return text.len;
+}
+
+static bool parse_port(struct span text, uint16_t *port)
+{
+    unsigned value = 0;
+
+    if (text.len == 0)
+        return true; /* "host:" is the default port */
+    if (text.len > 5)
+        return false;
+    for (size_t i = 0; i < text.len; i++) {
+        if (!is_digit(text.ptr[i]))
+            return false;
+        value = value * 10 + (unsigned)(text.ptr[i] - '0');
+    }
+    if (value == 0 || value > 65535)
+        return false;
+    *port = (uint16_t)value;
+    return true;
+}
+
+/* authority without userinfo -> host and port */
+static bool split_authority(struct span authority, struct url *url)
+{
+    struct span rest;
+
+    if (authority.len > 0 && authority.ptr[0] == '[') {
+        size_t end = index_of_any(authority, "]");
+        if (end == authority.len)
+            return false;
+        url->host = span_of(authority.ptr, end + 1);
+        rest = span_skip(authority, end + 1);
+    } else {
+        size_t end = index_of_any(authority, ":");
+        url->host = span_of(authority.ptr, end);
+        rest = span_skip(authority, end);
+    }
+    if (url->host.len == 0)
+        return false;
+    if (rest.len == 0)
+        return true;
+    return rest.ptr[0] == ':' && parse_port(span_skip(rest, 1), &url->port);
+}
+
+bool url_parse(struct span text, struct url *out)
+{
+    struct url url = {.query = SPAN_NONE};
+
+    while (text.len > 0 && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
+        text = span_skip(text, 1);
+    if (!text.ptr || !take_scheme(&text, &url.scheme))
+        return false;
+    url.port =
+        span_ieq(url.scheme, SPAN_LIT("https")) || span_ieq(url.scheme, SPAN_LIT("wss")) ? 443 : 80;
+    size_t end = index_of_any(text, "/?#");
+    struct span authority = span_of(text.ptr, end);
+    for (size_t i = authority.len; i > 0; i--)
+        if (authority.ptr[i - 1] == '@') { /* the last one: passwords may hold others */
+            authority = span_skip(authority, i);
+            break;
+        }
+    if (!split_authority(authority, &url))
+        return false;
+    text = span_skip(text, end);
+    text.len = index_of_any(text, "#");
+    end = index_of_any(text, "?");
+    url.path = span_of(text.ptr, end);
+    if (end < text.len)
+        url.query = span_skip(text, end + 1);
+    *out = url;
+    return true;
+}
+
+/* The host as the key has it, without a zone id and a trailing dot; SPAN_NONE when unusable. */
+static struct span plain_host(struct span host)
+{
+    if (host.len > 1 && host.ptr[host.len - 1] == '.')
+        host.len--;
+    for (size_t i = 0; i < host.len; i++) {
+        unsigned char c = (unsigned char)host.ptr[i];
+        if (c <= 0x20 || c == 0x7f || c == '/' || c == '@')
+            return SPAN_NONE;
+    }
+    return host;
+}
+
+size_t url_host_key(struct span host, uint16_t port, char *buf, size_t size)
+{
+    char tail[8];
+    size_t tail_len = 0, at = 0;
+
+    host = plain_host(host);
+    if (host.len == 0)
+        return 0;
+    if (port != 443)
+        tail_len = (size_t)snprintf(tail, sizeof tail, ":%u", port);
+    if (host.len + tail_len > size)
+        return 0;
+    for (size_t i = 0; i < host.len; i++) {
+        if (host.ptr[0] == '[' && host.ptr[i] == '%') {
+            buf[at++] = ']'; /* a zone id names an interface of this host, not a provider */
+            break;
+        }
+        buf[at++] = span_lower(host.ptr[i]);
+    }
+    memcpy(buf + at, tail, tail_len);
+    return at + tail_len;
+}
+
+static int hex_value(char c)
+{
+    char lower = span_lower(c);
+
+    if (is_digit(c))
+        return c - '0';
+    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+size_t url_decode(struct span text, char *buf, size_t size)
+{
+    size_t at = 0;
+
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.ptr[i];
+        if (c == '%' && i + 2 < text.len && hex_value(text.ptr[i + 1]) >= 0 &&
+            hex_value(text.ptr[i + 2]) >= 0) {
+            c = (char)(hex_value(text.ptr[i + 1]) << 4 | hex_value(text.ptr[i + 2]));
+            i += 2;
+        }
+        if (at == size)
+            return 0;
+        buf[at++] = c;
+    }
+    return at;
+}

@@ -1,0 +1,32 @@
+/*
+ * url.h - takes a URL apart as far as routing needs it. Borrowed spans into the text given.
+ *
+ * Accepts what libcurl accepts: no scheme ("example.com/x": http), userinfo, IPv6 literals in
+ * brackets (kept, with a zone id dropped), back slashes and spaces left alone. Pure.
+ */
+#ifndef BREAKER_HTTP_URL_H
+#define BREAKER_HTTP_URL_H
+
+#include "base/span.h"
+
+#include <stdint.h>
+
+struct url {
+    struct span scheme; /* as written, or "http" when left out */
+    struct span host;   /* as written, brackets included; never empty */
+    uint16_t port;      /* explicit, or 443 for https and wss, 80 else */
+    struct span path;   /* from the first '/', without query and fragment; may be empty */
+    struct span query;  /* after '?', without fragment; SPAN_NONE when there is none */
+};
+
+/* False: no URL with a host (file:, empty, port not 1..65535); *out untouched. */
+bool url_parse(struct span text, struct url *out);
+
+/* Key H: host in lower case, one trailing dot dropped, ":port" unless 443. Writes at most `size`
+ * bytes, no NUL; returns the length, 0 when it does not fit or holds control characters or '/'. */
+size_t url_host_key(struct span host, uint16_t port, char *buf, size_t size);
+
+/* Percent-decodes; a broken escape stays as it is. Returns the length, 0 when it does not fit. */
+size_t url_decode(struct span text, char *buf, size_t size);
+
+#endif
