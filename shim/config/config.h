@@ -1,0 +1,120 @@
+/*
+ * config.h - breaker.ini, the environment and --set, read into one immutable object.
+ *
+ * A `struct config` never changes after config_load() and may be read by any thread. A reload
+ * builds another; old ones are kept by the caller as long as calls may point into them.
+ *
+ * Precedence per key: --set, BREAKER_<KEY>, target, [breaker], default. Among targets that match:
+ * the host part decides before the model part, literal before glob, longer before shorter, later
+ * before earlier. A target that does not set a key leaves it to the next.
+ */
+#ifndef BREAKER_CONFIG_CONFIG_H
+#define BREAKER_CONFIG_CONFIG_H
+
+#include "base/span.h"
+#include "core/breaker.h"
+#include "http/outcome.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+enum config_match { MATCH_LLM, MATCH_LISTED, MATCH_ALL };
+enum config_mode { MODE_ENFORCE, MODE_OFF };
+enum config_exhausted { EXHAUSTED_503, EXHAUSTED_PASS };
+enum config_deepbind { DEEPBIND_MASK, DEEPBIND_KEEP };
+
+/* Everything that a call's key decides; plain data, copied by value. */
+struct policy {
+    struct breaker_policy breaker;
+    struct outcome_policy outcome;
+    enum config_mode mode;
+    enum config_exhausted when_exhausted;
+    bool should_retry;
+};
+
+enum config_option {
+#define OPTION(key, type, fallback, min, max, scope, text) OPTION_##key,
+#include "config/options.def"
+#undef OPTION
+    OPTION_COUNT
+};
+
+/* Where configuration comes from. All strings borrowed for the duration of config_load(). */
+struct config_source {
+    const char *path; /* of the ini file; NULL: none, defaults only */
+    const char *set;  /* "key=value" lines separated by '\n' (--set, in BREAKER_SET); or NULL */
+    const char *const *environ; /* NULL-terminated "NAME=value"; only BREAKER_<KEY> are looked at */
+};
+
+/* One thing that is wrong. Text is complete: what was expected, what was found. */
+struct config_problem {
+    char file[256]; /* path, or "BREAKER_X", or "--set" */
+    unsigned line;  /* 1-based; 0 = not of a line */
+    char key[64];   /* or "[section]" */
+    char text[320];
+};
+
+/* Called once per problem, in order. */
+typedef void config_report(const struct config_problem *problem, void *data);
+
+struct config;
+
+/*
+ * Reads and judges everything; reports every problem. Returns the configuration, or NULL when there
+ * was any problem or no memory (`report` may be NULL). The file must be regular, belong to root or
+ * to the effective user and not be writable by group or others; a missing file at a default place
+ * is no problem (path NULL), one that was named is. Free with config_free().
+ */
+struct config *config_load(const struct config_source *source, config_report *report, void *data);
+void config_free(struct config *config); /* accepts NULL */
+
+/* First of $BREAKER_CONFIG (named: returned even if it does not exist), $HOME/.config/breaker/
+ * breaker.ini, /etc/breaker/breaker.ini that exists; NULL: none. Never the working directory.
+ * *named tells which. The result points into `buf` or is `named_path`. */
+const char *config_find(const char *named_path, const char *home, char *buf, size_t size,
+                        bool *named);
+
+/* Globals. */
+enum config_match config_match(const struct config *config);
+enum config_deepbind config_deepbind(const struct config *config);
+const char *config_table_path(const struct config *config); /* "" = default */
+const char *config_log_path(const struct config *config);   /* "" = none */
+
+/* The policy of key H (model SPAN_NONE: only targets without a model part match) or of key M.
+ * `host` is a key H: lower case, port included unless 443. No allocation. Returns true when any
+ * target matched (the host is listed). For a model span given, targets without a model part match
+ * too. */
+bool config_policy(const struct config *config, struct span host, struct span model,
+                   struct policy *out);
+
+/* Is any target for this host, with or without a model part? */
+bool config_lists_host(const struct config *config, struct span host);
+
+/* For `breaker config` and for the page that documents options. Static storage. */
+struct config_option_info {
+    const char *key, *type, *fallback, *text;
+    bool global;
+};
+const struct config_option_info *config_option_info(enum config_option option);
+
+/* The effective value as text and its origin ("default", "FILE:LINE", "BREAKER_X", "--set") for a
+ * host and model (SPAN_NONE for [breaker] level). Returns false for an option out of range. */
+struct config_value {
+    char text[512];
+    char origin[320];
+};
+bool config_explain(const struct config *config, enum config_option option, struct span host,
+                    struct span model, struct config_value *out);
+
+/* Iterates over targets in file order: name and pattern; false past the end. */
+struct config_target_info {
+    const char *name, *pattern;
+    unsigned line;
+};
+bool config_target(const struct config *config, unsigned index, struct config_target_info *out);
+
+/* Glob over spans: '*' any run, '?' one byte; nothing else is special. Linear in practice. */
+bool config_glob(struct span pattern, struct span text);
+
+#endif

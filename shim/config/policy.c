@@ -1,0 +1,266 @@
+/*
+ * policy.c - which value is in force for a host and a model.
+ */
+#include "config/settings.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+bool config_glob(struct span pattern, struct span text)
+{
+    size_t p = 0, t = 0, star = SIZE_MAX, mark = 0;
+
+    while (t < text.len) {
+        if (p < pattern.len && pattern.ptr[p] == '*') {
+            star = p++;
+            mark = t;
+        } else if (p < pattern.len && (pattern.ptr[p] == '?' || pattern.ptr[p] == text.ptr[t])) {
+            p++;
+            t++;
+        } else if (star != SIZE_MAX) {
+            p = star + 1; /* the last star takes one byte more */
+            t = ++mark;
+        } else {
+            return false;
+        }
+    }
+    while (p < pattern.len && pattern.ptr[p] == '*')
+        p++;
+    return p == pattern.len;
+}
+
+static struct span host_part(const struct target *target)
+{
+    return span_of(target->pattern, target->host_len);
+}
+
+/* SPAN_NONE when the target is for all models. */
+static struct span model_part(const struct target *target)
+{
+    return target->pattern[target->host_len] ? span_str(target->pattern + target->host_len + 1)
+                                             : SPAN_NONE;
+}
+
+static bool is_glob(struct span pattern)
+{
+    return pattern.len &&
+           (memchr(pattern.ptr, '*', pattern.len) || memchr(pattern.ptr, '?', pattern.len));
+}
+
+/* Positive: `a` is more specific. Literal before glob, longer before shorter. */
+static int compare_parts(struct span a, struct span b)
+{
+    if (!a.ptr || !b.ptr)
+        return (a.ptr != NULL) - (b.ptr != NULL);
+    if (is_glob(a) != is_glob(b))
+        return is_glob(b) - is_glob(a);
+    return (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_targets(const void *left, const void *right)
+{
+    const struct target *a = *(struct target *const *)left;
+    const struct target *b = *(struct target *const *)right;
+    int order = compare_parts(host_part(a), host_part(b));
+
+    if (order == 0)
+        order = compare_parts(model_part(a), model_part(b));
+    return order ? order : (a->order > b->order) - (a->order < b->order);
+}
+
+void config_rank(struct config *config)
+{
+    for (unsigned i = 0; i < config->target_count; i++)
+        config->ranked[i] = config->targets[i];
+    qsort(config->ranked, config->target_count, sizeof *config->ranked, compare_targets);
+}
+
+static bool target_matches(const struct target *target, struct span host, struct span model)
+{
+    struct span wanted = model_part(target);
+
+    return config_glob(host_part(target), host) &&
+           (!wanted.ptr || (model.ptr && config_glob(wanted, model)));
+}
+
+const struct layer *config_layer(const struct config *config, enum config_option option,
+                                 struct span host, struct span model)
+{
+    if (layer_has(&config->set, option))
+        return &config->set;
+    if (layer_has(&config->environment, option))
+        return &config->environment;
+    for (unsigned i = host.ptr ? config->target_count : 0; i > 0; i--) {
+        const struct target *target = config->ranked[i - 1];
+        if (layer_has(&target->layer, option) && target_matches(target, host, model))
+            return &target->layer;
+    }
+    return layer_has(&config->breaker, option) ? &config->breaker : NULL;
+}
+
+/* --- policies ----------------------------------------------------------------------------------
+ */
+
+/* The default of an option, parsed: a policy is built from values only. */
+static struct value default_value(enum config_option option)
+{
+    struct value value = {0};
+
+    value_parse(&options[option], span_str(options[option].fallback), &value);
+    return value;
+}
+
+static uint16_t q8(uint64_t millionths)
+{
+    return (uint16_t)(millionths * 256 / 1000000);
+}
+
+static uint16_t q16(uint64_t millionths)
+{
+    uint64_t q = millionths * 65536 / 1000000;
+
+    return (uint16_t)(q > UINT16_MAX ? UINT16_MAX : q);
+}
+
+static void apply(struct policy *policy, enum config_option option, const struct value *value)
+{
+    struct breaker_policy *breaker = &policy->breaker;
+    struct outcome_policy *outcome = &policy->outcome;
+
+    switch (option) {
+    case OPTION_mode:
+        policy->mode = (enum config_mode)value->number;
+        break;
+    case OPTION_failure_threshold:
+        breaker->failure_threshold = (uint16_t)value->number;
+        break;
+    case OPTION_degrade_threshold:
+        breaker->degrade_threshold = (uint16_t)value->number;
+        break;
+    case OPTION_open_seconds:
+        breaker->open_ticks = breaker_ticks_of(value->number);
+        break;
+    case OPTION_backoff:
+        breaker->backoff_q8 = q8(value->number);
+        break;
+    case OPTION_open_max:
+        breaker->open_max_ticks = breaker_ticks_of(value->number);
+        break;
+    case OPTION_jitter:
+        breaker->jitter_q16 = q16(value->number);
+        break;
+    case OPTION_half_open_probes:
+        breaker->half_open_probes = (uint8_t)value->number;
+        break;
+    case OPTION_success_threshold:
+        breaker->success_threshold = (uint8_t)value->number;
+        break;
+    case OPTION_probe_lease:
+        breaker->lease_ticks = breaker_ticks_of(value->number);
+        break;
+    case OPTION_timeout_after:
+        outcome->timeout_after_ns = value->number;
+        break;
+    case OPTION_hang_after:
+        outcome->hang_after_ns = value->number;
+        break;
+    case OPTION_connect_hang_after:
+        outcome->connect_hang_after_ns = value->number;
+        break;
+    case OPTION_failure_status:
+        outcome->failure_status = value->statuses;
+        break;
+    case OPTION_when_exhausted:
+        policy->when_exhausted = (enum config_exhausted)value->number;
+        break;
+    case OPTION_should_retry:
+        policy->should_retry = value->number != 0;
+        break;
+    case OPTION_match:
+    case OPTION_table:
+    case OPTION_log:
+    case OPTION_deepbind:
+    case OPTION_COUNT:
+        break; /* of the process, not of a key */
+    }
+}
+
+static void apply_layer(struct policy *policy, const struct layer *layer)
+{
+    for (unsigned option = 0; option < OPTION_COUNT; option++)
+        if (layer_has(layer, (enum config_option)option))
+            apply(policy, (enum config_option)option, &layer->value[option]);
+}
+
+void config_base(struct config *config)
+{
+    for (unsigned option = 0; option < OPTION_COUNT; option++) {
+        struct value value = default_value((enum config_option)option);
+        apply(&config->base, (enum config_option)option, &value);
+    }
+    apply_layer(&config->base, &config->breaker);
+}
+
+bool config_policy(const struct config *config, struct span host, struct span model,
+                   struct policy *out)
+{
+    bool listed = false;
+
+    *out = config->base;
+    for (unsigned i = 0; i < config->target_count; i++)
+        if (target_matches(config->ranked[i], host, model)) {
+            apply_layer(out, &config->ranked[i]->layer);
+            listed = true;
+        }
+    apply_layer(out, &config->environment);
+    apply_layer(out, &config->set);
+    /* A probe keeps its place for the longer of the two (DESIGN, State machine). */
+    if (out->breaker.lease_ticks < out->breaker.open_ticks)
+        out->breaker.lease_ticks = out->breaker.open_ticks;
+    return listed;
+}
+
+bool config_lists_host(const struct config *config, struct span host)
+{
+    for (unsigned i = 0; i < config->target_count; i++)
+        if (config_glob(host_part(config->targets[i]), host))
+            return true;
+    return false;
+}
+
+/* --- of the process ----------------------------------------------------------------------------
+ */
+
+static uint64_t choice_of(const struct config *config, enum config_option option)
+{
+    const struct layer *layer = config_layer(config, option, SPAN_NONE, SPAN_NONE);
+
+    return layer ? layer->value[option].number : default_value(option).number;
+}
+
+static const char *path_of(const struct config *config, enum config_option option)
+{
+    const struct layer *layer = config_layer(config, option, SPAN_NONE, SPAN_NONE);
+
+    return layer ? layer->value[option].text : options[option].fallback;
+}
+
+enum config_match config_match(const struct config *config)
+{
+    return (enum config_match)choice_of(config, OPTION_match);
+}
+
+enum config_deepbind config_deepbind(const struct config *config)
+{
+    return (enum config_deepbind)choice_of(config, OPTION_deepbind);
+}
+
+const char *config_table_path(const struct config *config)
+{
+    return path_of(config, OPTION_table);
+}
+
+const char *config_log_path(const struct config *config)
+{
+    return path_of(config, OPTION_log);
+}
