@@ -1,0 +1,98 @@
+/*
+ * call.h - the inside of a struct shim_call. Private to shim.c and its parts.
+ */
+#ifndef BREAKER_CALL_H
+#define BREAKER_CALL_H
+
+#include "base/hash.h"
+#include "http/model_scan.h"
+#include "http/shape.h"
+#include "process.h"
+#include "shim.h"
+#include "table/slot.h"
+
+#define CALL_HOST_MAX 262 /* a DNS name, a colon, a port */
+#define CALL_KEY_MAX  (CALL_HOST_MAX + 1 + MODEL_MAX)
+
+enum call_state {
+    CALL_IDLE,     /* nothing open */
+    CALL_OPEN,     /* covered, not yet admitted */
+    CALL_ADMITTED, /* H (and M, unless pending) admitted, to be settled */
+    CALL_REFUSED,  /* shim_response() may be asked */
+};
+
+/* One of the two breakers of a call. */
+struct call_side {
+    struct policy policy;
+    struct slot *slot; /* in call->table; NULL: not claimed yet, or no room */
+    uint64_t identity;
+    struct breaker_ticket ticket;
+    bool admitted;
+};
+
+struct call {
+    enum call_state state;
+    enum model_place place;
+    enum api api;
+    bool model_decided;          /* found, named, absent, in the path, or not needed */
+    bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
+    uint16_t host_len;           /* key H is key[0..host_len) */
+    uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */
+    unsigned epoch;              /* process_epoch() of the admission */
+    uint64_t admitted_ns;        /* CLOCK_BOOTTIME */
+    uint64_t suspended_ns;       /* process_suspended_known() of the admission */
+    const struct config *config; /* that opened it */
+    const struct table *table;   /* that admitted it */
+    struct call_side host, model;
+    struct {
+        bool model; /* M refused, else H */
+        enum breaker_state state;
+        uint32_t wait_ms;
+    } refusal;
+    struct model_scan scan;
+    char key[CALL_KEY_MAX];
+};
+
+_Static_assert(sizeof(struct call) <= SHIM_CALL_SIZE, "struct shim_call is too small");
+
+static inline struct call *call_of(struct shim_call *call)
+{
+    return (struct call *)(void *)call->opaque;
+}
+
+static inline bool call_has_model(const struct call *call)
+{
+    return call->key_len > call->host_len;
+}
+
+static inline struct span call_host_key(const struct call *call)
+{
+    return span_of(call->key, call->host_len);
+}
+
+static inline struct span call_model_key(const struct call *call)
+{
+    return span_of(call->key, call->key_len);
+}
+
+/* Spreads two cores over the shards of the statistics: stacks of threads and of processes differ.
+ */
+static inline unsigned call_stat_shard(void)
+{
+    return (unsigned)((uintptr_t)__builtin_frame_address(0) >> 16);
+}
+
+static inline uint16_t call_random(uint64_t now, uint64_t salt)
+{
+    return (uint16_t)hash64(&now, sizeof now, salt);
+}
+
+/* shim_settle.c: hands a held grant back; no statistics: the call never went out. */
+void call_return_side(struct call_side *side, uint64_t now);
+
+/* call_events.c: what the log is told. */
+void call_log_change(const struct call *call, bool model, enum breaker_change change,
+                     enum outcome_cause cause, unsigned status);
+void call_log_refusal(const struct call *call, uint64_t now);
+
+#endif

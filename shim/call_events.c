@@ -1,0 +1,66 @@
+#include "call.h"
+
+#include <stdio.h>
+
+/* What a change is called in the log: from which shown state to which. */
+static const struct {
+    const char *from, *to;
+} change_names[] = {
+    [BREAKER_DEGRADED] = {"closed", "degraded"},      [BREAKER_RECOVERED] = {"degraded", "closed"},
+    [BREAKER_TRIPPED] = {"closed", "open"},           [BREAKER_REOPENED] = {"half_open", "open"},
+    [BREAKER_CLOSED_AGAIN] = {"half_open", "closed"}, [BREAKER_PROBING] = {"open", "half_open"},
+};
+
+/* A burst of refusals is told once in so long per key. */
+#define REFUSAL_LOG_NS (UINT64_C(10) * CLOCK_NS_PER_S)
+
+static struct span key_of(const struct call *call, bool model)
+{
+    return model ? call_model_key(call) : call_host_key(call);
+}
+
+void call_log_change(const struct call *call, bool model, enum breaker_change change,
+                     enum outcome_cause cause, unsigned status)
+{
+    char text[48];
+
+    if (change == BREAKER_NO_CHANGE)
+        return;
+    struct log_event event = {
+        .event = "transition",
+        .key = key_of(call, model),
+        .from = change_names[change].from,
+        .to = change_names[change].to,
+    };
+    if (cause == CAUSE_STATUS) {
+        snprintf(text, sizeof text, "status %u", status);
+        event.cause = text;
+    } else if (cause != CAUSE_NONE) {
+        event.cause = outcome_cause_name(cause);
+    } else {
+        event.cause = change == BREAKER_PROBING ? "open time over" : "success";
+    }
+    process_log(call->config, &event);
+}
+
+void call_log_refusal(const struct call *call, uint64_t now)
+{
+    struct slot *slot = call->refusal.model ? call->model.slot : call->host.slot;
+
+    if (!slot || !*config_log_path(call->config))
+        return;
+    uint64_t last = atomic_load_explicit(&slot->refusal_logged_ns, memory_order_relaxed);
+    if (last != 0 && now - last < REFUSAL_LOG_NS)
+        return;
+    if (!atomic_compare_exchange_strong_explicit(&slot->refusal_logged_ns, &last, now,
+                                                 memory_order_relaxed, memory_order_relaxed))
+        return;
+    struct log_event event = {
+        .event = "refused",
+        .key = key_of(call, call->refusal.model),
+        .from = breaker_state_name(call->refusal.state),
+        .cause = breaker_state_name(call->refusal.state),
+        .count = slot_totals(slot).refused,
+    };
+    process_log(call->config, &event);
+}

@@ -1,0 +1,82 @@
+#include "environment.h"
+
+#include "base/span.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <unistd.h>
+
+#define ENVIRONMENT_BYTES 16384
+#define ENVIRONMENT_NAMES 64
+
+static char storage[ENVIRONMENT_BYTES];
+static size_t stored;
+static const char *names[ENVIRONMENT_NAMES + 1];
+static size_t name_count;
+static struct environment captured;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* The copy of `text` in static storage, or NULL when there is no room. */
+static const char *keep(const char *text)
+{
+    size_t size = strlen(text) + 1;
+
+    if (size > ENVIRONMENT_BYTES - stored)
+        return NULL;
+    char *copy = memcpy(storage + stored, text, size);
+    stored += size;
+    return copy;
+}
+
+static const char *value_of(const char *assignment, struct span name)
+{
+    struct span text = span_str(assignment);
+
+    if (!span_starts(text, name) || text.len <= name.len || text.ptr[name.len] != '=')
+        return NULL;
+    return assignment + name.len + 1;
+}
+
+/* False: there is more than fits. A configuration that would be half read is none at all. */
+static bool capture_one(const char *assignment)
+{
+    const char *value;
+
+    if (value_of(assignment, SPAN_LIT("HOME"))) {
+        const char *copy = keep(assignment);
+        captured.home = copy ? value_of(copy, SPAN_LIT("HOME")) : NULL;
+        return true; /* an unusable HOME is like none */
+    }
+    if (!span_starts(span_str(assignment), SPAN_LIT("BREAKER_")))
+        return true;
+    if ((value = value_of(assignment, SPAN_LIT("BREAKER_DISABLED")))) {
+        captured.disabled |= *value && strcmp(value, "0") != 0;
+        return true;
+    }
+    const char *copy = name_count < ENVIRONMENT_NAMES ? keep(assignment) : NULL;
+    if (!copy)
+        return false;
+    names[name_count++] = copy;
+    if ((value = value_of(copy, SPAN_LIT("BREAKER_CONFIG"))) && *value)
+        captured.config = value;
+    if ((value = value_of(copy, SPAN_LIT("BREAKER_SET"))))
+        captured.set = value;
+    return true;
+}
+
+static void capture(void)
+{
+    captured.all = names;
+    captured.disabled = getauxval(AT_SECURE) != 0;
+    for (char **entry = environ; entry && *entry; entry++)
+        if (!capture_one(*entry))
+            captured.disabled = true;
+}
+
+const struct environment *environment_get(void)
+{
+    pthread_once(&once, capture);
+    return &captured;
+}

@@ -1,0 +1,327 @@
+#include "process.h"
+
+#include "base/span.h"
+#include "environment.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+const struct clock_ops *process_clock = &clock_system;
+
+/* What the file at the configuration's path looked like when it was last read. */
+struct file_stamp {
+    dev_t dev;
+    ino_t ino;
+    off_t size;
+    struct timespec mtime, ctime;
+};
+
+/* Guards loading: everything down to `loaded`. Never held across a call of the application. */
+static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
+static struct file_stamp stamp; /* all-zero: no file */
+static bool atfork_registered;
+static char trouble[320];
+
+/*
+ * Published objects: written under `loading` with release, read by anybody with acquire. Once
+ * non-NULL they never become NULL again, and what they point to never changes.
+ */
+static _Atomic(const struct config *) config_now;
+static _Atomic(const struct table *) table_now;
+static atomic_bool config_tried; /* the first load was made; release after config_now */
+static atomic_bool table_tried;  /* likewise for table_now */
+
+/* Times of the last looks, CLOCK_BOOTTIME ns. One thread wins each look by CAS; relaxed. */
+static _Atomic uint64_t config_looked;
+static _Atomic uint64_t table_looked;
+static _Atomic uint64_t suspended_known;
+static _Atomic unsigned epoch;
+
+static void child_after_fork(void)
+{
+    /* The thread that held it does not exist here; what it guards is published whole or not. */
+    pthread_mutex_init(&loading, NULL);
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
+}
+
+void process_capture_environment(void)
+{
+    environment_get();
+}
+
+bool process_disabled(void)
+{
+    return environment_get()->disabled;
+}
+
+unsigned process_epoch(void)
+{
+    return atomic_load_explicit(&epoch, memory_order_relaxed);
+}
+
+const char *process_trouble(void)
+{
+    return trouble;
+}
+
+uint64_t process_suspended_known(void)
+{
+    return atomic_load_explicit(&suspended_known, memory_order_relaxed);
+}
+
+uint64_t process_suspended_now(void)
+{
+    uint64_t mono = process_clock->mono_ns(); /* first: a preemption in between only adds */
+    uint64_t boot = process_clock->boot_ns();
+    return boot > mono ? boot - mono : 0;
+}
+
+void process_log(const struct config *config, const struct log_event *event)
+{
+    const char *path = config ? config_log_path(config) : "";
+
+    if (*path)
+        log_write(path, event, process_clock->wall_ms());
+}
+
+/* --- configuration ------------------------------------------------------------------------- */
+
+static struct file_stamp stamp_of(const char *path)
+{
+    struct stat st;
+
+    if (!path || stat(path, &st) != 0)
+        return (struct file_stamp){0};
+    return (struct file_stamp){.dev = st.st_dev,
+                               .ino = st.st_ino,
+                               .size = st.st_size,
+                               .mtime = st.st_mtim,
+                               .ctime = st.st_ctim};
+}
+
+static bool same_time(struct timespec a, struct timespec b)
+{
+    return a.tv_sec == b.tv_sec && a.tv_nsec == b.tv_nsec;
+}
+
+static bool same_stamp(const struct file_stamp *a, const struct file_stamp *b)
+{
+    return a->dev == b->dev && a->ino == b->ino && a->size == b->size &&
+           same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
+}
+
+/* Keeps the first problem for the log. */
+static void note_problem(const struct config_problem *problem, void *data)
+{
+    char *text = data;
+
+    if (*text)
+        return;
+    if (problem->line)
+        snprintf(text, sizeof trouble, "%.150s:%u: %.40s: %.100s", problem->file, problem->line,
+                 problem->key, problem->text);
+    else
+        snprintf(text, sizeof trouble, "%.150s: %.40s: %.100s", problem->file, problem->key,
+                 problem->text);
+}
+
+/*
+ * Where trouble with the configuration is told when no configuration is good: the log that the
+ * environment names, if it does.
+ */
+static const char *log_of_environment(void)
+{
+    for (const char *const *entry = environment_get()->all; *entry; entry++)
+        if (span_starts(span_str(*entry), SPAN_LIT("BREAKER_LOG=")))
+            return *entry + sizeof "BREAKER_LOG=" - 1;
+    return "";
+}
+
+static void log_config_trouble(const char *text, bool first)
+{
+    const struct config *good = atomic_load_explicit(&config_now, memory_order_acquire);
+    const char *path = good ? config_log_path(good) : log_of_environment();
+    struct log_event event = {
+        .event = "config",
+        .cause = first ? "bad at first load: every call passes" : "bad at reload: the last stays",
+        .detail = text,
+    };
+
+    if (*path)
+        log_write(path, &event, process_clock->wall_ms());
+}
+
+static const char *config_path(char *buf, size_t size)
+{
+    const struct environment *env = environment_get();
+    bool named;
+
+    return config_find(env->config, env->home, buf, size, &named);
+}
+
+/* Under `loading`. */
+static void load_config(void)
+{
+    char buf[4096];
+    char problem[sizeof trouble] = "";
+    const char *path = config_path(buf, sizeof buf);
+    bool first = !atomic_load_explicit(&config_tried, memory_order_relaxed);
+    struct config_source source = {path, environment_get()->set, environment_get()->all};
+
+    stamp = stamp_of(path); /* before reading: an edit in between shows at the next look */
+    struct config *config = config_load(&source, note_problem, problem);
+    if (config)
+        atomic_store_explicit(&config_now, config, memory_order_release);
+    else
+        log_config_trouble(problem, first);
+    snprintf(trouble, sizeof trouble, "%s", problem);
+}
+
+/* One thread a second looks at the file; the others go on with what is there. */
+static void look_at_config(uint64_t now)
+{
+    uint64_t last = atomic_load_explicit(&config_looked, memory_order_relaxed);
+    char buf[4096];
+
+    if (now - last < CLOCK_NS_PER_S ||
+        !atomic_compare_exchange_strong_explicit(&config_looked, &last, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    atomic_store_explicit(&suspended_known, process_suspended_now(), memory_order_relaxed);
+    struct file_stamp found = stamp_of(config_path(buf, sizeof buf));
+    if (pthread_mutex_trylock(&loading) != 0)
+        return;
+    if (!same_stamp(&found, &stamp))
+        load_config();
+    pthread_mutex_unlock(&loading);
+}
+
+static void first_load(uint64_t now)
+{
+    pthread_mutex_lock(&loading);
+    if (!atomic_load_explicit(&config_tried, memory_order_relaxed)) {
+        if (!atfork_registered)
+            atfork_registered = pthread_atfork(NULL, NULL, child_after_fork) == 0;
+        atomic_store_explicit(&suspended_known, process_suspended_now(), memory_order_relaxed);
+        load_config();
+        atomic_store_explicit(&config_looked, now, memory_order_relaxed);
+        atomic_store_explicit(&config_tried, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&loading);
+}
+
+const struct config *process_config(uint64_t now)
+{
+    int saved = errno;
+
+    if (!atomic_load_explicit(&config_tried, memory_order_acquire))
+        first_load(now);
+    else
+        look_at_config(now);
+    errno = saved;
+    return atomic_load_explicit(&config_now, memory_order_acquire);
+}
+
+/* Reads the one option without attaching anything: dlopen runs long before the first call. */
+bool process_mask_deepbind(void)
+{
+    if (process_disabled())
+        return false;
+    const struct config *config = process_config(process_clock->boot_ns());
+    return !config || config_deepbind(config) == DEEPBIND_MASK;
+}
+
+/* --- table --------------------------------------------------------------------------------- */
+
+static const char *table_path(const struct config *config, char *buf, size_t size, bool *named)
+{
+    const char *path = config_table_path(config);
+
+    *named = *path != '\0';
+    if (*named)
+        return path;
+    return table_default_path(buf, size) == TABLE_OK ? buf : NULL;
+}
+
+/* Under `loading`. The shared table, else a private one, else NULL. */
+static const struct table *attach(const struct config *config)
+{
+    char buf[4096];
+    bool named;
+    const char *path = table_path(config, buf, sizeof buf, &named);
+    struct table *table = calloc(1, sizeof *table);
+
+    if (!table)
+        return NULL;
+    int error = path ? table_open(table, path, named) : TABLE_E_PATH;
+    if (error == TABLE_OK)
+        return table;
+    snprintf(trouble, sizeof trouble, "table %.200s: %.100s", path ? path : "",
+             table_strerror(error));
+    struct log_event event = {
+        .event = "table", .cause = "no shared table: this process counts alone", .detail = trouble};
+    process_log(config, &event);
+    if (table_open_private(table) == TABLE_OK)
+        return table;
+    free(table);
+    return NULL;
+}
+
+static void attach_first(const struct config *config)
+{
+    pthread_mutex_lock(&loading);
+    if (!atomic_load_explicit(&table_tried, memory_order_relaxed)) {
+        atomic_store_explicit(&table_now, attach(config), memory_order_release);
+        atomic_store_explicit(&table_tried, true, memory_order_release);
+    }
+    pthread_mutex_unlock(&loading);
+}
+
+const struct table *process_table(const struct config *config)
+{
+    if (!atomic_load_explicit(&table_tried, memory_order_acquire)) {
+        int saved = errno;
+        attach_first(config);
+        errno = saved;
+    }
+    return atomic_load_explicit(&table_now, memory_order_acquire);
+}
+
+/* Is it still the table that this process should use? */
+static bool still_right(const struct table *table, const struct config *config)
+{
+    char buf[4096];
+    bool named;
+
+    if (!table || table->euid != geteuid())
+        return false;
+    const char *path = table_path(config, buf, sizeof buf, &named);
+    return !table->shared || !path || table_is_current(table, path);
+}
+
+const struct table *process_table_recheck(const struct config *config, uint64_t now)
+{
+    const struct table *table = process_table(config);
+    uint64_t last = atomic_load_explicit(&table_looked, memory_order_relaxed);
+
+    if (now - last < CLOCK_NS_PER_S ||
+        !atomic_compare_exchange_strong_explicit(&table_looked, &last, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return table;
+    int saved = errno;
+    if (!still_right(table, config) && pthread_mutex_trylock(&loading) == 0) {
+        const struct table *fresh = attach(config);
+        if (fresh) {
+            atomic_store_explicit(&table_now, fresh, memory_order_release);
+            table = fresh;
+        }
+        pthread_mutex_unlock(&loading);
+    }
+    errno = saved;
+    return table;
+}

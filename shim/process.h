@@ -1,0 +1,56 @@
+/*
+ * process.h - what a process has once: the captured environment, the configuration in force, the
+ * table it is attached to. Private to shim.c.
+ *
+ * Published by atomic pointers to objects that never change and are never freed: a call keeps
+ * pointers to the configuration and the table that admitted it, and settles there. What is
+ * replaced stays, at most one configuration per edit and one mapping per replaced table.
+ *
+ * Loading takes a mutex; it is never taken while the process is healthy, and a fork makes it new in
+ * the child. Threads: all functions may be called by any thread. None is async-signal-safe, except
+ * process_disabled() after the first call. All keep errno.
+ */
+#ifndef BREAKER_PROCESS_H
+#define BREAKER_PROCESS_H
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "config/config.h"
+#include "table/table.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+extern const struct clock_ops *process_clock; /* &clock_system but for tests */
+
+void process_capture_environment(void);
+bool process_disabled(void);
+
+/* The configuration in force at `now` (CLOCK_BOOTTIME ns), loaded at the first call, looked at
+ * again when a second has passed since the last look (one stat). NULL: none was ever good. */
+const struct config *process_config(uint64_t now);
+
+/* The table in force, attached at the first call; NULL: not even a private one could be had. */
+const struct table *process_table(const struct config *config);
+
+/* Off the healthy path (a refusal, a failure): is the mapped file still the one at the path? Looked
+ * at once a second at most; attaches anew when it is not. Returns the table in force. */
+const struct table *process_table_recheck(const struct config *config, uint64_t now);
+
+/* Moves in the child of each fork: a ticket of another epoch belongs to the parent. */
+unsigned process_epoch(void);
+
+/* Total time that the machine was suspended as known at the last look, ns; and now, freshly read
+ * (two clocks). Their difference tells of a suspend in between. */
+uint64_t process_suspended_known(void);
+uint64_t process_suspended_now(void);
+
+/* Appends to the log of `config`, if it has one. */
+void process_log(const struct config *config, const struct log_event *event);
+
+/* Should the dlopen hook mask RTLD_DEEPBIND? */
+bool process_mask_deepbind(void);
+
+const char *process_trouble(void);
+
+#endif

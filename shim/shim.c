@@ -1,0 +1,198 @@
+#include "shim.h"
+
+#include "call.h"
+#include "http/synthetic.h"
+#include "http/url.h"
+
+/* --- process-wide ---------------------------------------------------------------------------- */
+
+void shim_capture_environment(void)
+{
+    process_capture_environment();
+}
+
+bool shim_disabled(void)
+{
+    return process_disabled();
+}
+
+void shim_set_clock(const struct clock_ops *ops)
+{
+    process_clock = ops ? ops : &clock_system;
+}
+
+bool shim_mask_deepbind(void)
+{
+    return process_mask_deepbind();
+}
+
+const char *shim_trouble(void)
+{
+    return process_trouble();
+}
+
+/* --- what is this request? -------------------------------------------------------------------- */
+
+static bool is_http(struct span scheme)
+{
+    return span_ieq(scheme, SPAN_LIT("http")) || span_ieq(scheme, SPAN_LIT("https"));
+}
+
+/* A request with its key H, before anything is decided. */
+struct request_key {
+    char text[CALL_HOST_MAX];
+    size_t len;
+    size_t name_len; /* without the port */
+    struct shape shape;
+};
+
+static bool request_key_of(const struct shim_request *request, struct request_key *out)
+{
+    struct span method = request->method.ptr ? request->method : SPAN_LIT("GET");
+
+    if (!is_http(request->scheme))
+        return false;
+    out->len = url_host_key(request->host, request->port, out->text, sizeof out->text);
+    if (out->len == 0)
+        return false;
+    out->name_len = out->len;
+    if (request->port != 443)
+        while (out->text[--out->name_len] != ':')
+            ;
+    out->shape = shape_of(method, span_of(out->text, out->name_len), request->path);
+    return true;
+}
+
+static bool is_covered(const struct config *config, const struct request_key *request)
+{
+    enum config_match match = config_match(config);
+
+    if (match == MATCH_ALL || config_lists_host(config, span_of(request->text, request->len)))
+        return true;
+    return match == MATCH_LLM && (request->shape.place != MODEL_NONE ||
+                                  shape_known_host(span_of(request->text, request->name_len)));
+}
+
+/* Takes over key H and its policy, unless they are still those of the last call. */
+static void set_host(struct call *call, const struct config *config,
+                     const struct request_key *request)
+{
+    if (call->config == config &&
+        span_eq(call_host_key(call), span_of(request->text, request->len)))
+        return;
+    memcpy(call->key, request->text, request->len);
+    call->host_len = call->key_len = (uint16_t)request->len;
+    call->config = config;
+    call->model_policy_valid = false;
+    config_policy(config, call_host_key(call), SPAN_NONE, &call->host.policy);
+}
+
+/* Decides the model; SPAN_NONE or one that cannot be a key: "-". */
+static void set_model(struct call *call, struct span model)
+{
+    char *text = call->key + call->host_len + 1;
+
+    if (!model.ptr || model.len == 0 || model.len > MODEL_MAX)
+        model = SPAN_LIT("-");
+    for (size_t i = 0; i < model.len; i++)
+        if ((unsigned char)model.ptr[i] < 0x20 || model.ptr[i] == 0x7f) {
+            model = SPAN_LIT("-");
+            break;
+        }
+    call->model_decided = true;
+    if (call->model_policy_valid &&
+        span_eq(model, span_of(text, (size_t)call->key_len - call->host_len - 1)))
+        return;
+    call->key[call->host_len] = '/';
+    memcpy(text, model.ptr, model.len);
+    call->key_len = (uint16_t)(call->host_len + 1 + model.len);
+    config_policy(call->config, call_host_key(call), span_of(text, model.len), &call->model.policy);
+    call->model_policy_valid = true;
+}
+
+/* What the path says of the model. */
+static void start_model(struct call *call, const struct shape *shape)
+{
+    char decoded[MODEL_MAX];
+
+    call->place = shape->place;
+    call->api = shape->api;
+    call->model_decided = false;
+    switch (shape->place) {
+    case MODEL_NONE:
+        call->model_decided = true;
+        call->key_len = call->host_len;
+        call->model_policy_valid = false;
+        break;
+    case MODEL_IN_PATH:
+        set_model(call, span_of(decoded, url_decode(shape->model, decoded, sizeof decoded)));
+        break;
+    case MODEL_IN_BODY:
+        model_scan_init(&call->scan, SPAN_LIT("model"));
+        break;
+    case MODEL_IN_BODY_VERSION:
+        model_scan_init(&call->scan, SPAN_LIT("version"));
+        break;
+    }
+}
+
+enum shim_need shim_open(struct shim_call *shim_call, const struct shim_request *request)
+{
+    struct call *call = call_of(shim_call);
+    struct request_key key;
+
+    shim_drop(shim_call);
+    call->state = CALL_IDLE;
+    if (process_disabled() || !request_key_of(request, &key))
+        return SHIM_UNCOVERED;
+    const struct config *config = process_config(process_clock->boot_ns());
+    if (!config || !is_covered(config, &key))
+        return SHIM_UNCOVERED;
+    set_host(call, config, &key);
+    if (call->host.policy.mode == MODE_OFF)
+        return SHIM_UNCOVERED;
+    start_model(call, &key.shape);
+    call->state = CALL_OPEN;
+    return call->model_decided ? SHIM_READY : SHIM_NEEDS_BODY;
+}
+
+bool shim_body(struct shim_call *shim_call, struct span bytes, bool last)
+{
+    struct call *call = call_of(shim_call);
+
+    if (call->model_decided || (call->state != CALL_OPEN && call->state != CALL_ADMITTED))
+        return true;
+    enum model_scan_state state = model_scan_feed(&call->scan, bytes);
+    if (state == MODEL_SCAN_MORE && last)
+        state = model_scan_end(&call->scan);
+    if (state == MODEL_SCAN_MORE)
+        return false;
+    set_model(call, state == MODEL_SCAN_FOUND ? model_scan_value(&call->scan) : SPAN_NONE);
+    return true;
+}
+
+void shim_model(struct shim_call *shim_call, struct span model)
+{
+    struct call *call = call_of(shim_call);
+
+    if (!call->model_decided && (call->state == CALL_OPEN || call->state == CALL_ADMITTED))
+        set_model(call, model);
+}
+
+/* --- when not ------------------------------------------------------------------------------- */
+
+size_t shim_response(const struct shim_call *shim_call, char *buf, size_t size, bool head_only)
+{
+    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call_side *side = call->refusal.model ? &call->model : &call->host;
+    struct synthetic answer = {
+        .api = call->api,
+        .key = call->refusal.model ? call_model_key(call) : call_host_key(call),
+        .state = breaker_state_name(call->refusal.state),
+        .retry_after_ms = call->refusal.wait_ms,
+        .should_retry = side->policy.should_retry,
+        .head_only = head_only,
+    };
+
+    return synthetic_render(&answer, buf, size);
+}

@@ -1,0 +1,115 @@
+/*
+ * shim.h - the only door to the deciding half, in the steps that a call has.
+ *
+ *   shim_open        what is this request?            (host, path -> covered or not, keys)
+ *   shim_body        bytes of its body, until the model is known
+ *   shim_admit       may it go?                       (H, and M when it is known)
+ *   shim_admit_model may it go on?                    (M, when it became known after shim_admit)
+ *   shim_response    the synthetic answer, when not
+ *   shim_settle      how did it end?                  (exactly once per admission)
+ *
+ * Fail open: with no table, a full table, a bad configuration, no memory, or BREAKER_DISABLED=1,
+ * shim_open says "not covered" or shim_admit says SHIM_ADMITTED, and nothing is counted. No
+ * function prints, aborts, exits, or lets a signal happen; all keep errno.
+ *
+ * Healthy path: shim_admit + shim_settle make no system call (vDSO clock; one stat() of the
+ * configuration a second), take no lock, allocate nothing, store nothing to a breaker's word.
+ *
+ * Threads: a struct shim_call belongs to one thread at a time; everything else is shared safely.
+ * Fork: a call admitted before a fork settles in the parent only. Not async-signal-safe, except
+ * where said.
+ */
+#ifndef BREAKER_SHIM_H
+#define BREAKER_SHIM_H
+
+#include "base/clock.h"
+#include "base/span.h"
+#include "http/outcome.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Reads the environment (BREAKER_DISABLED first, BREAKER_CONFIG, BREAKER_TABLE, BREAKER_LOG,
+ * BREAKER_SET, BREAKER_<KEY>, HOME) into static storage. Called by the library's constructor; any
+ * other function calls it when none did. Opens nothing, allocates nothing. Idempotent. */
+void shim_capture_environment(void);
+
+/* BREAKER_DISABLED=1, or a set-uid process (AT_SECURE): the hooks pass everything. */
+bool shim_disabled(void);
+
+/* For tests and benches: other clocks; NULL = the system's. Not thread-safe. */
+void shim_set_clock(const struct clock_ops *ops);
+
+/* The `deepbind` option, asked for by the dlopen hook: true = mask. Loads no configuration unless a
+ * file or BREAKER_DEEPBIND exists; true when it cannot be told. */
+bool shim_mask_deepbind(void);
+
+/* One call, from open to settle; lives in the caller's per-handle or per-connection struct.
+ * All-zero is "nothing open". Reusing it for the next call on the same handle keeps the caches
+ * (keys, policy, slots). Private inside; copy nothing out of it. */
+#define SHIM_CALL_SIZE 2048
+struct shim_call {
+    _Alignas(16) unsigned char opaque[SHIM_CALL_SIZE];
+};
+
+struct shim_request {
+    struct span method; /* "POST"; SPAN_NONE = GET */
+    struct span scheme; /* "https"; only http and https are covered */
+    struct span host;   /* as in the URL, IPv6 in brackets, no port */
+    uint16_t port;
+    struct span path; /* percent-encoded, without query; may be empty */
+};
+
+enum shim_need {
+    SHIM_UNCOVERED,  /* not ours: do nothing more for this call */
+    SHIM_READY,      /* everything that admission needs is known */
+    SHIM_NEEDS_BODY, /* covered; the model is in the body: shim_body, then shim_admit. A layer that
+                        does not have the body yet admits now and asks shim_admit_model later */
+};
+
+/* Step 1. Attaches to the table and loads the configuration at the first covered call. Drops
+ * whatever was open in `call` before (as neutral, handing a grant back). */
+enum shim_need shim_open(struct shim_call *call, const struct shim_request *request);
+
+/* Step 2. Feeds body bytes in order; `last` when they end the body. Returns true when the model is
+ * decided (found, or known to be absent: then it is "-"): no more bytes are needed. */
+bool shim_body(struct shim_call *call, struct span bytes, bool last);
+
+/* The application names the model itself (multipart APIs): decides like a found member. */
+void shim_model(struct shim_call *call, struct span model);
+
+enum shim_verdict {
+    SHIM_ADMITTED,
+    SHIM_REFUSED, /* obey with shim_response(); nothing to settle */
+};
+
+/* Step 3. H and, when the model is decided or not needed, M. Reads both; if either refuses, writes
+ * nothing. A grant that was taken is handed back by any of: settle, refusal at shim_admit_model,
+ * shim_drop. */
+enum shim_verdict shim_admit(struct shim_call *call);
+
+/* Is the model's admission still to come (admitted before the model was decided)? */
+bool shim_model_pending(const struct shim_call *call);
+
+/* Step 3b, once the model is decided. SHIM_REFUSED hands H's grant back. */
+enum shim_verdict shim_admit_model(struct shim_call *call);
+
+/* Step 4, after SHIM_REFUSED: the whole HTTP/1.1 response, at most SHIM_RESPONSE_MAX bytes.
+ * Returns its length (never 0). `head_only` for HEAD requests. */
+#define SHIM_RESPONSE_MAX 4096
+size_t shim_response(const struct shim_call *call, char *buf, size_t size, bool head_only);
+
+/* Step 5. Exactly once after SHIM_ADMITTED; harmless when nothing is admitted. */
+void shim_settle(struct shim_call *call, const struct call_end *end);
+
+/* Nothing became of it: neutral, grants handed back. Harmless when nothing is admitted. */
+void shim_drop(struct shim_call *call);
+
+/* Is something admitted and not yet settled? */
+bool shim_admitted(const struct shim_call *call);
+
+/* Why the last shim_open/shim_admit had no shared table, for doctor-like tools: "" when all is
+ * well. Static storage. */
+const char *shim_trouble(void);
+
+#endif

@@ -1,0 +1,167 @@
+#include "call.h"
+
+static void find_side(const struct call *call, struct call_side *side, struct span key)
+{
+    side->identity = table_identity(call->table, key);
+    side->slot = table_find(call->table, side->identity);
+}
+
+/* The look before anything is written. A key without a slot is one that never failed. */
+static struct breaker_admission peek_side(const struct call_side *side, uint32_t now)
+{
+    return side->slot ? slot_peek(side->slot, now, &side->policy.breaker)
+                      : breaker_admit(0, now, &side->policy.breaker);
+}
+
+/* A refused side passes when its policy says so, uncounted. */
+static bool refuses(const struct call_side *side, const struct breaker_admission *admission)
+{
+    return admission->verdict == BREAKER_REFUSE && side->policy.when_exhausted == EXHAUSTED_503;
+}
+
+/* Makes good what was peeked: only a grant writes, and may be lost to another process. */
+static struct breaker_admission take_side(const struct call *call, struct call_side *side,
+                                          struct breaker_admission peeked, uint32_t now)
+{
+    enum breaker_change change = BREAKER_NO_CHANGE;
+
+    if (peeked.verdict == BREAKER_GRANT) {
+        peeked = slot_admit(side->slot, now, &side->policy.breaker, &change);
+        call_log_change(call, side == &call->model, change, CAUSE_NONE, 0);
+    }
+    side->ticket = peeked.ticket;
+    side->admitted = !refuses(side, &peeked);
+    return peeked;
+}
+
+/* How long the caller is told to wait. Whoever lost a grant comes again in 1 to 3 s (DESIGN). */
+static uint32_t wait_of(const struct call_side *side, const struct breaker_admission *admission,
+                        enum breaker_state state, uint64_t now)
+{
+    uint32_t ticks = admission->wait_ticks;
+
+    if (state == BREAKER_SHOW_FORCED_OPEN)
+        ticks = side->policy.breaker.open_ticks;
+    else if (state != BREAKER_SHOW_OPEN || ticks == 0)
+        return 1000 + call_random(now, side->identity) % 2001;
+    return (uint32_t)(breaker_tick_ns(ticks) / CLOCK_NS_PER_MS);
+}
+
+static enum shim_verdict refuse(struct call *call, struct call_side *side,
+                                const struct breaker_admission *admission, uint64_t now)
+{
+    struct breaker_effective shown =
+        breaker_effective(slot_word(side->slot), breaker_tick(now), &side->policy.breaker);
+
+    call->refusal.model = side == &call->model;
+    /* Another process may have closed it since: the caller is told what it was refused for. */
+    call->refusal.state = shown.state == BREAKER_SHOW_CLOSED || shown.state == BREAKER_SHOW_DEGRADED
+                              ? BREAKER_SHOW_HALF_OPEN
+                              : shown.state;
+    call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
+    call->state = CALL_REFUSED;
+    slot_count_refused(side->slot, call_stat_shard());
+    call_log_refusal(call, now);
+    return SHIM_REFUSED;
+}
+
+static struct call_side *sides_refuse(struct call *call, bool with_model, uint64_t now,
+                                      struct breaker_admission *host,
+                                      struct breaker_admission *model)
+{
+    uint32_t tick = breaker_tick(now);
+
+    find_side(call, &call->host, call_host_key(call));
+    *host = peek_side(&call->host, tick);
+    if (refuses(&call->host, host))
+        return &call->host;
+    if (!with_model)
+        return NULL;
+    find_side(call, &call->model, call_model_key(call));
+    *model = peek_side(&call->model, tick);
+    return refuses(&call->model, model) ? &call->model : NULL;
+}
+
+static bool model_is_off(const struct call *call)
+{
+    return call->model_decided && call_has_model(call) && call->model.policy.mode == MODE_OFF;
+}
+
+/* Reads both; if either refuses, writes nothing. Else takes H, then M; a lost M hands H back. */
+static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_t now)
+{
+    struct breaker_admission host, model = {0};
+    struct call_side *refuser = sides_refuse(call, with_model, now, &host, &model);
+    uint32_t tick = breaker_tick(now);
+
+    if (refuser) {
+        /* Off the healthy path: perhaps this is a table that was replaced. */
+        const struct table *fresh = process_table_recheck(call->config, now);
+        if (fresh && fresh != call->table) {
+            call->table = fresh;
+            refuser = sides_refuse(call, with_model, now, &host, &model);
+        }
+    }
+    if (refuser)
+        return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
+    host = take_side(call, &call->host, host, tick);
+    if (refuses(&call->host, &host))
+        return refuse(call, &call->host, &host, now);
+    if (with_model) {
+        model = take_side(call, &call->model, model, tick);
+        if (refuses(&call->model, &model)) {
+            call_return_side(&call->host, now);
+            return refuse(call, &call->model, &model, now);
+        }
+    }
+    call->state = CALL_ADMITTED;
+    return SHIM_ADMITTED;
+}
+
+enum shim_verdict shim_admit(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    if (call->state != CALL_OPEN)
+        return SHIM_ADMITTED;
+    call->host.admitted = call->model.admitted = false;
+    call->table = process_table(call->config);
+    if (!call->table || model_is_off(call)) {
+        call->state = CALL_IDLE;
+        return SHIM_ADMITTED;
+    }
+    uint64_t now = process_clock->boot_ns();
+    call->admitted_ns = now;
+    call->epoch = process_epoch();
+    call->suspended_ns = process_suspended_known();
+    return admit_sides(call, call->model_decided && call_has_model(call), now);
+}
+
+bool shim_model_pending(const struct shim_call *shim_call)
+{
+    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+
+    return call->state == CALL_ADMITTED && call->place != MODEL_NONE && !call->model.admitted;
+}
+
+enum shim_verdict shim_admit_model(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+    uint64_t now;
+
+    if (!shim_model_pending(shim_call) || !call->model_decided || call->epoch != process_epoch())
+        return SHIM_ADMITTED;
+    if (model_is_off(call)) {
+        shim_drop(shim_call);
+        return SHIM_ADMITTED;
+    }
+    now = process_clock->boot_ns();
+    find_side(call, &call->model, call_model_key(call));
+    struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
+    if (!refuses(&call->model, &peeked))
+        peeked = take_side(call, &call->model, peeked, breaker_tick(now));
+    if (!refuses(&call->model, &peeked))
+        return SHIM_ADMITTED;
+    call_return_side(&call->host, now);
+    return refuse(call, &call->model, &peeked, now);
+}

@@ -1,0 +1,99 @@
+#include "call.h"
+
+#include <errno.h>
+
+void call_return_side(struct call_side *side, uint64_t now)
+{
+    static const struct breaker_extra nothing;
+
+    if (side->admitted && side->ticket.probe)
+        slot_settle(side->slot, &side->ticket, BREAKER_NEUTRAL, breaker_tick(now),
+                    &side->policy.breaker, &nothing);
+    side->admitted = false;
+}
+
+/* Ages are told by a clock that stops while the machine sleeps, but peers and time-outs of others
+ * do not stop: after a suspend in the middle nothing is the provider's fault (DESIGN). */
+static bool was_suspended(const struct call *call)
+{
+    uint64_t now = process_suspended_now();
+
+    return now > call->suspended_ns + CLOCK_NS_PER_S;
+}
+
+static void settle_side(struct call *call, struct call_side *side, enum breaker_outcome outcome,
+                        enum outcome_cause cause, const struct call_end *end, uint64_t now)
+{
+    struct breaker_extra extra = {.random = 0};
+    bool model = side == &call->model;
+
+    if (!side->admitted)
+        return;
+    side->admitted = false;
+    if (!side->slot)
+        side->slot = table_claim(call->table, side->identity,
+                                 model ? call_model_key(call) : call_host_key(call),
+                                 outcome == BREAKER_FAILURE);
+    if (!side->slot)
+        return;
+    if (outcome == BREAKER_FAILURE)
+        extra.random = call_random(now, side->identity);
+    enum breaker_change change = slot_settle(side->slot, &side->ticket, outcome, breaker_tick(now),
+                                             &side->policy.breaker, &extra);
+    slot_count(side->slot, outcome, call_stat_shard());
+    if (outcome == BREAKER_FAILURE)
+        slot_note_failure(side->slot, cause, cause == CAUSE_STATUS ? end->status : 0, now);
+    if (change == BREAKER_TRIPPED || change == BREAKER_REOPENED)
+        slot_note_opened(side->slot);
+    call_log_change(call, model, change, outcome == BREAKER_FAILURE ? cause : CAUSE_NONE,
+                    end->status);
+}
+
+static struct outcome judge(const struct call *call, const struct call_end *end)
+{
+    const struct outcome_policy *policy =
+        call->model.admitted ? &call->model.policy.outcome : &call->host.policy.outcome;
+    struct outcome outcome = outcome_of(end, policy);
+    bool failed = outcome.host == BREAKER_FAILURE || outcome.model == BREAKER_FAILURE;
+
+    if (failed && outcome.cause != CAUSE_STATUS && was_suspended(call))
+        return (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
+                                .model = BREAKER_NEUTRAL};
+    return outcome;
+}
+
+void shim_settle(struct shim_call *shim_call, const struct call_end *end)
+{
+    struct call *call = call_of(shim_call);
+    int saved = errno;
+
+    if (call->state != CALL_ADMITTED)
+        return;
+    call->state = CALL_IDLE;
+    if (call->epoch != process_epoch())
+        return; /* admitted before a fork: the parent settles it */
+    struct outcome outcome = judge(call, end);
+    uint64_t now = process_clock->boot_ns();
+    settle_side(call, &call->host, outcome.host, outcome.cause, end, now);
+    settle_side(call, &call->model, outcome.model, outcome.cause, end, now);
+    if (outcome.host == BREAKER_FAILURE || outcome.model == BREAKER_FAILURE)
+        process_table_recheck(call->config, now);
+    errno = saved;
+}
+
+void shim_drop(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    if (call->state == CALL_ADMITTED && call->epoch == process_epoch()) {
+        uint64_t now = process_clock->boot_ns();
+        call_return_side(&call->host, now);
+        call_return_side(&call->model, now);
+    }
+    call->state = CALL_IDLE;
+}
+
+bool shim_admitted(const struct shim_call *shim_call)
+{
+    return ((const struct call *)(const void *)shim_call->opaque)->state == CALL_ADMITTED;
+}
