@@ -1,0 +1,147 @@
+/*
+ * cli.h - what the subcommands of `breaker` share.
+ *
+ * A subcommand is one function cmd_<name>() in a file of that name. It prints its result on stdout,
+ * its complaints on stderr, and returns an exit code. Nothing here is thread-safe: one command is
+ * one process with one thread. Command-line settings are put into the environment first
+ * (cli_settings_apply), so that the command, the library under `breaker run`, and every child read
+ * them from the same place and by the same rules.
+ */
+#ifndef BREAKER_CLI_CLI_H
+#define BREAKER_CLI_CLI_H
+
+#include "base/span.h"
+#include "config/config.h"
+#include "core/breaker.h"
+#include "http/model_scan.h"
+#include "table/table.h"
+
+#include <argp.h>
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#ifndef BREAKER_VERSION
+#define BREAKER_VERSION "0.1.0"
+#endif
+
+enum cli_exit {
+    CLI_OK = 0,
+    CLI_WRONG = 1, /* something was found wrong, or could not be done */
+    CLI_USAGE = 2, /* the command line is wrong */
+    CLI_CANNOT_EXECUTE = 126,
+    CLI_NOT_FOUND = 127,
+};
+
+/* --- subcommands; argv[0] is "breaker NAME" ----------------------------------------------------
+ */
+
+int cmd_run(int argc, char **argv);
+int cmd_status(int argc, char **argv);
+int cmd_trip(int argc, char **argv);
+int cmd_reset(int argc, char **argv);
+int cmd_force(int argc, char **argv);
+int cmd_check(int argc, char **argv);
+int cmd_config(int argc, char **argv);
+
+/* --- cli_text.c: output ------------------------------------------------------------------------
+ */
+
+/* Copies `text` with whatever could act on a terminal (control characters, invalid UTF-8, bidi
+ * marks) as \xNN; NUL-terminated, cut at `size`. Returns the length. */
+size_t cli_text_safe(struct span text, char *buf, size_t size);
+/* Columns of a harmless text: its code points. */
+size_t cli_text_width(const char *text);
+/* "812ms", "29.1s", "12m", "3h", "2d". Returns `buf`. */
+const char *cli_text_duration(uint64_t ms, char *buf, size_t size);
+/* A JSON string with its quotes. */
+void cli_text_json(FILE *out, struct span text);
+/* "breaker: …" on stderr, one harmless line. */
+void cli_text_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+/* A config_report: "PREFIXfile:line: key: text" on stderr; `data` is the prefix, or NULL. */
+void cli_text_problem(const struct config_problem *problem, void *data);
+
+/* --- cli_settings.c: --config, --table, --log, --set -------------------------------------------
+ */
+
+struct cli_settings {
+    const char *config, *table, *log; /* borrowed from argv; NULL: not given */
+    char *set;                        /* owned, "key=value\n" per --set; NULL: none */
+};
+
+/* An argp child; its input is a struct cli_settings that is all-zero at first. */
+extern const struct argp cli_settings_argp;
+
+/* Judges the --set values and puts everything into the environment, paths made absolute, over what
+ * an outer `breaker run` set. Frees settings->set. CLI_OK, or the exit code after a complaint. */
+int cli_settings_apply(struct cli_settings *settings);
+
+/* Reads the configuration as the library does: found by the environment. NULL when there is any
+ * problem. `path` (PATH_MAX bytes) becomes the file's, or "". */
+struct config *cli_settings_load(char *path, config_report *report, void *data);
+
+/* --- cli_context.c: the configuration and the table in force -----------------------------------
+ */
+
+struct cli_context {
+    struct config *config; /* never NULL after cli_context_open() */
+    bool config_good;      /* false: defaults stand in for a bad configuration */
+    bool table_sure;       /* false: a bad configuration may have named another table */
+    bool named;            /* the table's path was given, not the default */
+    char path[PATH_MAX];   /* the table's */
+    struct table table;    /* after cli_context_attach() */
+};
+
+/* Loads the configuration, warning of its problems, and finds the table's path; attaches nothing.
+ * CLI_OK, or the exit code after a complaint. */
+int cli_context_open(struct cli_context *context);
+void cli_context_close(struct cli_context *context); /* accepts a zeroed struct */
+
+/* TABLE_OK, TABLE_E_ABSENT in silence, or another table_error after a complaint. Creates the table
+ * only for `create`. */
+int cli_context_attach(struct cli_context *context, bool create);
+
+/* The policy of a printable key. */
+void cli_context_policy(const struct cli_context *context, struct span key, struct policy *out);
+
+/* --- cli_key.c: keys as people type them -------------------------------------------------------
+ */
+
+#define CLI_HOST_MAX (255 + 1 + 5) /* a DNS name, a colon, a port: as long as calls can have */
+#define CLI_KEY_SIZE (CLI_HOST_MAX + 1 + MODEL_MAX + 1)
+
+/* HOST[:PORT][/MODEL]: lower-cases the host, drops :443, keeps the model. NUL-terminated; false:
+ * this cannot be a key. */
+bool cli_key_normalise(struct span text, char *buf, size_t size);
+
+/* The two parts of a key; the model is SPAN_NONE for a host's. */
+void cli_key_split(struct span key, struct span *host, struct span *model);
+
+/* The slot of a key as typed or as shown by status; NULL: unknown. */
+struct slot *cli_key_find(const struct table *table, struct span text);
+
+/* Complains that `text` is unknown, naming the nearest keys of the table (NULL: there is none). */
+void cli_key_complain(const struct table *table, struct span text);
+
+/* --- cli_operate.c: what trip, force and reset do ----------------------------------------------
+ */
+
+enum cli_operation { CLI_TRIP, CLI_FORCE_OPEN, CLI_FORCE_CLOSED, CLI_RESET };
+
+/* Applies it to one key, tells what it did, logs it. `create`: an unknown key is claimed. Returns
+ * the exit code. */
+int cli_operate(enum cli_operation operation, const char *key, bool create);
+
+/* --- cli_preload.c: LD_PRELOAD -----------------------------------------------------------------
+ */
+
+/* Finds libbreaker.so: $BREAKER_LIB, beside this program, or below its prefix; with a literal $LIB
+ * where the loader's own directory is meant. False after a complaint. */
+bool cli_preload_library(char *buf, size_t size);
+
+/* LD_PRELOAD with `library` first and everything of `old` (may be NULL) but other mentions of
+ * libbreaker.so. malloc'ed; NULL: no memory. */
+char *cli_preload_value(const char *library, const char *old);
+
+#endif

@@ -1,0 +1,185 @@
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+enum { KEY_CONFIG = 256, KEY_TABLE, KEY_LOG, KEY_SET };
+
+static const struct argp_option options[] = {
+    {"config", KEY_CONFIG, "FILE", 0, "read this breaker.ini", 0},
+    {"table", KEY_TABLE, "FILE", 0, "use this shared table", 0},
+    {"log", KEY_LOG, "FILE", 0, "append one JSON line per event to this file", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0, "set one key of breaker.ini; may be repeated", 0},
+    {0},
+};
+
+static void add_set(struct cli_settings *settings, const char *assignment, struct argp_state *state)
+{
+    char *joined = NULL;
+
+    if (strchr(assignment, '\n') || !strchr(assignment, '='))
+        argp_error(state, "--set: expected KEY=VALUE on one line, found '%s'", assignment);
+    if (asprintf(&joined, "%s%s\n", settings->set ? settings->set : "", assignment) < 0)
+        argp_failure(state, CLI_WRONG, errno, "--set");
+    free(settings->set);
+    settings->set = joined;
+}
+
+static const char *path_of(const char *option, const char *arg, struct argp_state *state)
+{
+    if (!*arg)
+        argp_error(state, "--%s: expected a file, found nothing", option);
+    return arg;
+}
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct cli_settings *settings = state->input;
+
+    switch (key) {
+    case KEY_CONFIG:
+        settings->config = path_of("config", arg, state);
+        return 0;
+    case KEY_TABLE:
+        settings->table = path_of("table", arg, state);
+        return 0;
+    case KEY_LOG:
+        settings->log = path_of("log", arg, state);
+        return 0;
+    case KEY_SET:
+        add_set(settings, arg, state);
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+const struct argp cli_settings_argp = {.options = options, .parser = parse};
+
+/* A program that changes its directory must still find the file. */
+static bool set_path(const char *name, const char *path)
+{
+    char *absolute = NULL, *directory = NULL;
+    bool done = false;
+
+    if (!path)
+        return true;
+    if (*path == '/')
+        return setenv(name, path, 1) == 0;
+    if ((directory = getcwd(NULL, 0)) && asprintf(&absolute, "%s/%s", directory, path) >= 0)
+        done = setenv(name, absolute, 1) == 0;
+    free(absolute);
+    free(directory);
+    return done;
+}
+
+static struct span trim(struct span s)
+{
+    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
+        s = span_skip(s, 1);
+    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
+/* The first line of *text, without its end; moves *text past it. */
+static struct span take_line(struct span *text)
+{
+    const char *end = memchr(text->ptr, '\n', text->len);
+    struct span line = span_of(text->ptr, end ? (size_t)(end - text->ptr) : text->len);
+
+    *text = span_skip(*text, line.len + 1);
+    return line;
+}
+
+static struct span key_of(struct span line)
+{
+    const char *equals = memchr(line.ptr, '=', line.len);
+
+    return trim(span_of(line.ptr, equals ? (size_t)(equals - line.ptr) : line.len));
+}
+
+/* Does the inner command say `key` itself? */
+static bool overrides(const struct cli_settings *settings, struct span key)
+{
+    struct span rest = span_str(settings->set ? settings->set : "");
+
+    if ((settings->table && span_eq(key, SPAN_LIT("table"))) ||
+        (settings->log && span_eq(key, SPAN_LIT("log"))))
+        return true;
+    while (rest.len)
+        if (span_eq(key_of(take_line(&rest)), key))
+            return true;
+    return false;
+}
+
+/* What an outer `breaker run --set` left stays, but for the keys that are set anew here. */
+static bool merge_set(const struct cli_settings *settings)
+{
+    struct span rest = span_str(getenv("BREAKER_SET"));
+    char *merged = NULL;
+    size_t size;
+    FILE *out;
+
+    if ((!settings->set && !rest.ptr) || !(out = open_memstream(&merged, &size)))
+        return !settings->set && !rest.ptr;
+    while (rest.len) {
+        struct span line = take_line(&rest);
+        if (line.len && !overrides(settings, key_of(line)))
+            fprintf(out, "%.*s\n", (int)line.len, line.ptr);
+    }
+    if (settings->set)
+        fputs(settings->set, out);
+    bool done = fclose(out) == 0 && setenv("BREAKER_SET", merged, 1) == 0;
+    free(merged);
+    return done;
+}
+
+/* --set is part of the command line: wrong there is wrong usage. */
+static bool judge_set(const char *set)
+{
+    static const char *const no_environ[] = {NULL};
+    struct config_source source = {.set = set, .environ = no_environ};
+    char prefix[] = "breaker: ";
+
+    if (!set)
+        return true;
+    struct config *config = config_load(&source, cli_text_problem, prefix);
+    config_free(config);
+    return config != NULL;
+}
+
+int cli_settings_apply(struct cli_settings *settings)
+{
+    int code = CLI_OK;
+
+    if (!judge_set(settings->set)) {
+        code = CLI_USAGE;
+    } else if (!merge_set(settings) || !set_path("BREAKER_CONFIG", settings->config) ||
+               !set_path("BREAKER_TABLE", settings->table) ||
+               !set_path("BREAKER_LOG", settings->log)) {
+        cli_text_complain("cannot pass the settings on: %s", strerror(errno));
+        code = CLI_WRONG;
+    }
+    free(settings->set);
+    settings->set = NULL;
+    return code;
+}
+
+struct config *cli_settings_load(char *path, config_report *report, void *data)
+{
+    char buf[PATH_MAX];
+    bool named;
+    const char *set_by_user = getenv("BREAKER_CONFIG");
+    const char *found = config_find(set_by_user && *set_by_user ? set_by_user : NULL,
+                                    getenv("HOME"), buf, sizeof buf, &named);
+    struct config_source source = {
+        .path = found,
+        .set = getenv("BREAKER_SET"),
+        .environ = (const char *const *)environ,
+    };
+
+    snprintf(path, PATH_MAX, "%s", found ? found : "");
+    return config_load(&source, report, data);
+}

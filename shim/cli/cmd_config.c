@@ -1,0 +1,114 @@
+#include "cli/cli.h"
+
+#include "http/shape.h"
+
+struct view {
+    struct cli_settings settings;
+    const char *key;
+};
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+    struct view *view = state->input;
+
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &view->settings;
+        return 0;
+    case ARGP_KEY_ARG:
+        if (view->key)
+            argp_error(state, "expected one KEY, found '%s' as well", arg);
+        view->key = arg;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_child children[] = {{&cli_settings_argp, 0, NULL, 0}, {0}};
+static const struct argp config_argp = {
+    .parser = parse,
+    .args_doc = "[HOST[:PORT][/MODEL]]",
+    .doc = "Show every setting in force, its value, and where it came from; for a host or a model, "
+           "as its target has it."
+           "\vLines that begin with # are remarks. Exit code 1: the configuration is bad (see "
+           "`breaker check`), so that none is in force.",
+    .children = children,
+};
+
+/* Why calls to this host are covered, in the order that the library asks. */
+static const char *coverage(const struct config *config, struct span host)
+{
+    const char *colon = memrchr(host.ptr, ':', host.len);
+    bool has_port = colon && !memchr(colon, ']', (size_t)(host.ptr + host.len - colon));
+    struct span name = has_port ? span_of(host.ptr, (size_t)(colon - host.ptr)) : host;
+
+    if (config_match(config) == MATCH_ALL)
+        return "covered: match = all";
+    if (config_lists_host(config, host))
+        return "covered: a target names the host";
+    if (config_match(config) == MATCH_LISTED)
+        return "not covered: no target names the host, match = listed";
+    return shape_known_host(name) ? "covered: a known provider"
+                                  : "only POSTs that look like an LLM call are covered";
+}
+
+static void print_value(const char *key, const struct config_value *value)
+{
+    char text[sizeof value->text], origin[4 * sizeof value->origin];
+
+    cli_text_safe(span_str(value->text), text, sizeof text);
+    cli_text_safe(span_str(value->origin), origin, sizeof origin);
+    printf("%-18s = %-32s # %s\n", key, text, origin);
+}
+
+/* False: the configuration cannot tell of one of its own options. */
+static bool print_all(const struct config *config, struct span host, struct span model)
+{
+    struct config_value value;
+
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        const struct config_option_info *info = config_option_info((enum config_option)i);
+        if (!info || !config_explain(config, (enum config_option)i, host, model, &value))
+            return false;
+        /* What holds for the whole process is not repeated for a host. */
+        if (!host.ptr || !info->global)
+            print_value(info->key, &value);
+    }
+    return true;
+}
+
+static int show(const char *key)
+{
+    char path[PATH_MAX], safe[PATH_MAX], prefix[] = "breaker: ";
+    struct span host = SPAN_NONE, model = SPAN_NONE;
+    struct config *config = cli_settings_load(path, cli_text_problem, prefix);
+
+    if (!config)
+        return CLI_WRONG;
+    cli_text_safe(span_str(path), safe, sizeof safe);
+    printf("# %s\n", *path ? safe : "no breaker.ini");
+    if (key) {
+        cli_key_split(span_str(key), &host, &model);
+        cli_text_safe(span_str(key), safe, sizeof safe);
+        printf("# %s: %s\n", safe, coverage(config, host));
+    }
+    bool complete = print_all(config, host, model);
+    config_free(config);
+    return complete ? CLI_OK : CLI_WRONG;
+}
+
+int cmd_config(int argc, char **argv)
+{
+    struct view view = {0};
+    char key[CLI_KEY_SIZE];
+
+    if (argp_parse(&config_argp, argc, argv, 0, NULL, &view) != 0)
+        return CLI_USAGE;
+    if (view.key && !cli_key_normalise(span_str(view.key), key, sizeof key)) {
+        cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%s'", view.key);
+        return CLI_USAGE;
+    }
+    int code = cli_settings_apply(&view.settings);
+    return code == CLI_OK ? show(view.key ? key : NULL) : code;
+}
