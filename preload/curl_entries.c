@@ -1,0 +1,167 @@
+/*
+ * curl_entries.c - what the dynamic linker sees: every curl hook once per version node.
+ *
+ * Generated from hooks.def times CURL_FLAVOURS. An entry finds out which libcurl the call belongs
+ * to, lets libcurl's own inner calls and everything while disabled pass, and else calls the logic
+ * in hook_<name>().
+ */
+#include "curl_hooks.h"
+#include "guard.h"
+#include "shim.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+/* The library of a call, or NULL; *inner: the call is libcurl's own, or nothing is to be done. */
+static real_t library_for(enum curl_flavour flavour, const void *handle, const void *caller,
+                          bool *inner)
+{
+    real_t real = handle ? easymap_owner(handle) : NULL;
+
+    if (!real)
+        real = real_curl(flavour, caller);
+    *inner = real && (real_is_inner(real, caller) || shim_disabled());
+    return real;
+}
+
+/* What libcurl returns when its set-up failed. */
+#define FAILURE(type)                                                                              \
+    _Generic((type *)0, CURLcode *                                                                 \
+             : CURLE_FAILED_INIT, CURLMcode *                                                      \
+             : CURLM_INTERNAL_ERROR, default                                                       \
+             : NULL)
+
+#define WITH_REAL(...)            (real, ##__VA_ARGS__)
+#define FIRST_OF(ignored, x, ...) x
+#define FIRST(...)                FIRST_OF(0, ##__VA_ARGS__, NULL)
+
+#define STRING_(x)     #x
+#define STRING(x)      STRING_(x)
+#define JOIN_(a, b, c) a##b##_##c
+#define JOIN(a, b, c)  JOIN_(a, b, c)
+#define ENTRY(name)    JOIN(entry_, name, FLAVOUR_ID)
+
+/* The exported name. "@@" makes the first flavour the default, which unversioned callers get. */
+#define VERSIONED(name)                                                                            \
+    __asm__(".symver " STRING(ENTRY(name)) ",curl_" #name FLAVOUR_AT FLAVOUR_VERSION);
+
+#define FIND(arguments)                                                                            \
+    bool inner;                                                                                    \
+    real_t real = library_for(JOIN(FLAVOUR, , FLAVOUR_ID), FIRST arguments,                        \
+                              __builtin_return_address(0), &inner)
+
+#define DEFINE_HOOK(type, name, parameters, arguments)                                             \
+    EXPORT type ENTRY(name) parameters;                                                            \
+    type ENTRY(name) parameters                                                                    \
+    {                                                                                              \
+        FIND(arguments);                                                                           \
+        if (!real || !real->name)                                                                  \
+            return FAILURE(type);                                                                  \
+        return inner ? real->name arguments : hook_##name WITH_REAL arguments;                     \
+    }                                                                                              \
+    VERSIONED(name)
+
+#define DEFINE_HOOK_VOID(name, parameters, arguments)                                              \
+    EXPORT void ENTRY(name) parameters;                                                            \
+    void ENTRY(name) parameters                                                                    \
+    {                                                                                              \
+        FIND(arguments);                                                                           \
+        if (!real || !real->name)                                                                  \
+            return;                                                                                \
+        if (inner)                                                                                 \
+            real->name arguments;                                                                  \
+        else                                                                                       \
+            hook_##name WITH_REAL arguments;                                                       \
+    }                                                                                              \
+    VERSIONED(name)
+
+/* One argument behind the two fixed ones: long, pointer, curl_off_t and double * all pass as one
+ * word on LP64 (FIELD-NOTES 1.8). */
+#define DEFINE_HOOK_VARIADIC(type, name, first_type, second_type)                                  \
+    EXPORT type ENTRY(name)(first_type first, second_type second, ...);                            \
+    type ENTRY(name)(first_type first, second_type second, ...)                                    \
+    {                                                                                              \
+        va_list ap;                                                                                \
+        va_start(ap, second);                                                                      \
+        void *value = va_arg(ap, void *);                                                          \
+        va_end(ap);                                                                                \
+        FIND((first));                                                                             \
+        if (!real)                                                                                 \
+            return FAILURE(type);                                                                  \
+        return inner ? real->name(first, second, value) : hook_##name(real, first, second, value); \
+    }                                                                                              \
+    VERSIONED(name)
+
+#define FLAVOUR_ID      openssl4
+#define FLAVOUR_VERSION "CURL_OPENSSL_4"
+#define FLAVOUR_AT      "@@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      gnutls3
+#define FLAVOUR_VERSION "CURL_GNUTLS_3"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      nss3
+#define FLAVOUR_VERSION "CURL_NSS_3"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      curl4
+#define FLAVOUR_VERSION "CURL_4"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      multissl4
+#define FLAVOUR_VERSION "CURL_MULTISSL_4"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      mbedtls4
+#define FLAVOUR_VERSION "CURL_MBEDTLS_4"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      wolfssl4
+#define FLAVOUR_VERSION "CURL_WOLFSSL_4"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      gnutls4
+#define FLAVOUR_VERSION "CURL_GNUTLS_4"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+#define FLAVOUR_ID      rustls4
+#define FLAVOUR_VERSION "CURL_RUSTLS_4"
+#define FLAVOUR_AT      "@"
+#include "curl_entries.inc"
+
+/* --- by name, for the dlsym hook ----------------------------------------------------------------
+ */
+
+struct entry {
+    const char *name;
+    void *address[FLAVOUR_COUNT];
+};
+
+#define ADDRESSES(name)                                                                            \
+    {"curl_" #name,                                                                                \
+     {(void *)entry_##name##_openssl4, (void *)entry_##name##_gnutls3,                             \
+      (void *)entry_##name##_nss3, (void *)entry_##name##_curl4, (void *)entry_##name##_multissl4, \
+      (void *)entry_##name##_mbedtls4, (void *)entry_##name##_wolfssl4,                            \
+      (void *)entry_##name##_gnutls4, (void *)entry_##name##_rustls4}},
+
+static const struct entry entries[] = {
+#define CURL_HOOK(type, name, parameters, arguments)            ADDRESSES(name)
+#define CURL_HOOK_VARIADIC(type, name, first_type, second_type) ADDRESSES(name)
+#include "hooks.def"
+};
+
+void *curl_entry(const char *name, enum curl_flavour flavour)
+{
+    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
+        if (strcmp(entries[i].name, name) == 0)
+            return entries[i].address[flavour];
+    return NULL;
+}

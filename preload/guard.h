@@ -1,0 +1,22 @@
+/*
+ * guard.h - what every hook keeps: errno, and distance from the children of vfork.
+ *
+ * A hook saves errno on entry and restores it around our own work, so that the application reads
+ * what the real call left, on success too (FIELD-NOTES 1.12).
+ */
+#ifndef BREAKER_PRELOAD_GUARD_H
+#define BREAKER_PRELOAD_GUARD_H
+
+#include <errno.h>
+
+/* Runs `statement` (our own work) with errno put back afterwards. */
+#define GUARD_ERRNO(statement)                                                                     \
+    do {                                                                                           \
+        int guard_saved_errno = errno;                                                             \
+        statement;                                                                                 \
+        errno = guard_saved_errno;                                                                 \
+    } while (0)
+
+#define EXPORT __attribute__((visibility("default")))
+
+#endif

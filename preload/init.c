@@ -1,0 +1,13 @@
+/*
+ * init.c - the constructor. Hooks may be called before it (C++ statics, other constructors): each
+ * prepares what it needs by itself. Nothing is torn down at exit: hooks are called after
+ * destructors too.
+ */
+#include "real.h"
+#include "shim.h"
+
+static __attribute__((constructor)) void init(void)
+{
+    shim_capture_environment();
+    real_prepare();
+}

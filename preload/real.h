@@ -1,0 +1,94 @@
+/*
+ * real.h - finds the functions that our hooks stand before.
+ *
+ * Every libcurl in the process that a call came to is a `struct curl_real`, one per library, found
+ * once and kept for the life of the process (its library is held by a dlopen reference, so it
+ * stays). A handle belongs for life to the library that made it (FIELD-NOTES 1.2); easymap keeps
+ * that tie.
+ *
+ * Order of the search (FIELD-NOTES 1.3), for a call that no known handle ties to a library:
+ * the object that the call comes from, if it defines curl_easy_init itself; dlvsym(RTLD_NEXT);
+ * dlopen(soname, RTLD_NOLOAD) + dlvsym; the same over dl_iterate_phdr; then plain dlsym the same
+ * ways (unversioned builds). An address inside ourselves is never accepted; only success is cached.
+ */
+#ifndef BREAKER_PRELOAD_REAL_H
+#define BREAKER_PRELOAD_REAL_H
+
+#define CURL_DISABLE_TYPECHECK
+#define CURL_DISABLE_DEPRECATION
+#include <curl/curl.h>
+#undef curl_easy_setopt
+#undef curl_easy_getinfo
+#undef curl_multi_setopt
+#if LIBCURL_VERSION_NUM < 0x075500 /* since 7.85.0; the libcurl at run time may have it */
+#define CURLOPT_PROTOCOLS_STR ((CURLoption)(CURLOPTTYPE_OBJECTPOINT + 318))
+#endif
+
+#include <stdbool.h>
+#include <sys/socket.h>
+
+/* X(suffix of the C name, version node, soname): the versions under which distributions export
+ * libcurl. The first is the default version (@@), which serves unversioned libcurls too. */
+#define CURL_FLAVOURS(X)                                                                           \
+    X(openssl4, "CURL_OPENSSL_4", "libcurl.so.4")                                                  \
+    X(gnutls3, "CURL_GNUTLS_3", "libcurl-gnutls.so.4")                                             \
+    X(nss3, "CURL_NSS_3", "libcurl-nss.so.4")                                                      \
+    X(curl4, "CURL_4", "libcurl.so.4")                                                             \
+    X(multissl4, "CURL_MULTISSL_4", "libcurl.so.4")                                                \
+    X(mbedtls4, "CURL_MBEDTLS_4", "libcurl.so.4")                                                  \
+    X(wolfssl4, "CURL_WOLFSSL_4", "libcurl.so.4")                                                  \
+    X(gnutls4, "CURL_GNUTLS_4", "libcurl.so.4")                                                    \
+    X(rustls4, "CURL_RUSTLS_4", "libcurl.so.4")
+
+enum curl_flavour {
+#define X(id, version, soname) FLAVOUR_##id,
+    CURL_FLAVOURS(X)
+#undef X
+        FLAVOUR_COUNT
+};
+
+/* One libcurl: its own functions. A member is NULL when that libcurl lacks it. */
+struct curl_real {
+#define CURL_HOOK(type, name, parameters, arguments) type(*name) parameters;
+#define CURL_HOOK_VARIADIC(type, name, first_type, second_type)                                    \
+    type (*name)(first_type, second_type, ...);
+#define CURL_REAL(type, name, parameters) type(*name) parameters;
+#include "hooks.def"
+    unsigned version;  /* e.g. 0x075801 for 7.88.1, from curl_version_info */
+    const char *begin; /* the object's addresses: a call from here is libcurl's own inner one */
+    const char *end;
+};
+
+/* The library for a call of `flavour` from `caller` (a return address) that no handle ties down;
+ * NULL when none is found: the entry then returns what libcurl gives for failed set-up. Thread-safe
+ * and lock-free; the first time it calls dlsym and malloc. Keeps errno. */
+const struct curl_real *real_curl(enum curl_flavour flavour, const void *caller);
+
+/* Does the call come from inside the library itself? */
+static inline bool real_is_inner(const struct curl_real *real, const void *caller)
+{
+    return (const char *)caller >= real->begin && (const char *)caller < real->end;
+}
+
+/* libc's own, resolved by real_prepare(); async-signal-safe afterwards. */
+typedef int connect_function(int fd, const struct sockaddr *address, socklen_t length);
+typedef void *dlopen_function(const char *file, int mode);
+typedef void *dlsym_function(void *handle, const char *name);
+connect_function *real_connect(void);
+dlopen_function *real_dlopen(void);
+dlsym_function *real_dlsym(void);
+
+/* Resolves libc's functions; called by the constructor, and by whichever hook comes before it. */
+void real_prepare(void);
+
+/* Our entry in place of `real`, the address that dlsym(handle, name) found; NULL when `name` is not
+ * hooked or `real` is ours. The flavour is told by comparing with dlvsym(handle, name, version). */
+void *real_entry_for(void *handle, const char *name, void *real);
+
+/* curl_entries.c: our entry of that name (with its "curl_") and flavour; NULL when not hooked. */
+void *curl_entry(const char *name, enum curl_flavour flavour);
+
+/* Is the address inside libbreaker.so? */
+bool real_is_ours(const void *address);
+
+#endif
