@@ -156,6 +156,19 @@ enum shim_need shim_open(struct shim_call *shim_call, const struct shim_request 
     return call->model_decided ? SHIM_READY : SHIM_NEEDS_BODY;
 }
 
+bool shim_request_of_url(struct span text, struct shim_request *request)
+{
+    struct url url;
+
+    if (!url_parse(text, &url))
+        return false;
+    request->scheme = url.scheme;
+    request->host = url.host;
+    request->port = url.port;
+    request->path = url.path;
+    return true;
+}
+
 bool shim_body(struct shim_call *shim_call, struct span bytes, bool last)
 {
     struct call *call = call_of(shim_call);

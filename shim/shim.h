@@ -60,6 +60,10 @@ struct shim_request {
     struct span path; /* percent-encoded, without query; may be empty */
 };
 
+/* Fills scheme, host, port and path from a URL as libcurl takes them (no scheme: http); the spans
+ * point into `url`. False: no URL with a host; *request untouched. */
+bool shim_request_of_url(struct span url, struct shim_request *request);
+
 enum shim_need {
     SHIM_UNCOVERED,  /* not ours: do nothing more for this call */
     SHIM_READY,      /* everything that admission needs is known */

@@ -1,0 +1,48 @@
+/*
+ * curl_call.h - one libcurl transfer as the breaker sees it: from the options of a handle to the
+ * door (shim.h) and back. Shared by the easy and the multi interface.
+ */
+#ifndef BREAKER_PRELOAD_CURL_CALL_H
+#define BREAKER_PRELOAD_CURL_CALL_H
+
+#include "easymap.h"
+
+enum call_way {
+    CALL_PASSES,   /* let the real call happen; settle afterwards if shim_admitted() */
+    CALL_ANSWERED, /* the handle is prepared: the real call now gives our answer */
+    CALL_REFUSED,  /* cannot be answered by libcurl (CONNECT_ONLY): CURLE_COULDNT_CONNECT */
+};
+
+/* Before a transfer: opens, reads the model, admits, and prepares the handle for what follows: a
+ * watched body, or our answer. Keeps errno. */
+enum call_way curl_call_begin(struct easy *easy);
+
+/* After a transfer that passed: settles with what libcurl tells of its end. */
+void curl_call_end(struct easy *easy, CURLcode result);
+
+/* The application took the handle away before its end. */
+void curl_call_abandon(struct easy *easy);
+
+/* Puts the handle back as the application set it: wrappers and answers gone. Harmless when nothing
+ * is installed. */
+void curl_call_restore(struct easy *easy);
+
+/* The URL that the application set, into a buffer of its own: CURLU first, as libcurl does. NULL
+ * when there is none; free with free(). */
+char *curl_call_url(struct easy *easy);
+
+/* curl_facts.c: an ended transfer in the door's words. */
+struct call_end curl_facts_end(struct easy *easy, CURLcode result);
+struct call_end curl_facts_abandoned(struct easy *easy);
+uint64_t curl_facts_now(void); /* CLOCK_MONOTONIC, ns */
+
+/* curl_read.c: watches a body that libcurl pulls by callback, until its model is known. */
+void curl_read_watch(struct easy *easy);
+
+/* curl_synth.c: makes the handle's next transfer give shim_response(). False: it could not be
+ * prepared (no descriptors), and nothing is changed: the call passes. */
+bool curl_synth_prepare(struct easy *easy);
+/* Closes what the answer needed. Harmless when there is none. */
+void curl_synth_finish(struct easy *easy);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * curl_options.h - the shadow of a handle's options: libcurl has no getopt.
+ *
+ * Only what is needed is kept: what tells the request (URL, method, body), and what we override for
+ * the synthetic answer or while a body is watched, so that it can be put back exactly. Strings are
+ * copied, as libcurl copies them; POSTFIELDS is the application's pointer, as in libcurl.
+ *
+ * While an option is overridden the application's setopt changes the shadow only, and is what gets
+ * restored.
+ */
+#ifndef BREAKER_PRELOAD_CURL_OPTIONS_H
+#define BREAKER_PRELOAD_CURL_OPTIONS_H
+
+#include "curl_hooks.h"
+
+#include <stdint.h>
+
+enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
+
+/* SHADOW(id, kind): one line per option that is kept. */
+#define CURL_SHADOWED(SHADOW)                                                                      \
+    SHADOW(URL, STRING)                                                                            \
+    SHADOW(CURLU, POINTER)                                                                         \
+    SHADOW(PORT, LONG)                                                                             \
+    SHADOW(CUSTOMREQUEST, STRING)                                                                  \
+    SHADOW(POSTFIELDS, POINTER)                                                                    \
+    SHADOW(MIMEPOST, POINTER)                                                                      \
+    SHADOW(HTTPPOST, POINTER)                                                                      \
+    SHADOW(POSTFIELDSIZE_LARGE, LONG)                                                              \
+    SHADOW(INFILESIZE_LARGE, LONG)                                                                 \
+    SHADOW(READFUNCTION, POINTER)                                                                  \
+    SHADOW(READDATA, POINTER)                                                                      \
+    SHADOW(SEEKFUNCTION, POINTER)                                                                  \
+    SHADOW(SEEKDATA, POINTER)                                                                      \
+    SHADOW(IOCTLFUNCTION, POINTER)                                                                 \
+    SHADOW(OPENSOCKETFUNCTION, POINTER)                                                            \
+    SHADOW(OPENSOCKETDATA, POINTER)                                                                \
+    SHADOW(SOCKOPTFUNCTION, POINTER)                                                               \
+    SHADOW(SOCKOPTDATA, POINTER)                                                                   \
+    SHADOW(CLOSESOCKETFUNCTION, POINTER)                                                           \
+    SHADOW(CLOSESOCKETDATA, POINTER)                                                               \
+    SHADOW(CONNECT_TO, POINTER)                                                                    \
+    SHADOW(FRESH_CONNECT, LONG)                                                                    \
+    SHADOW(FORBID_REUSE, LONG)                                                                     \
+    SHADOW(PROXY, STRING)                                                                          \
+    SHADOW(PRE_PROXY, STRING)                                                                      \
+    SHADOW(NOPROXY, STRING)                                                                        \
+    SHADOW(HTTP_VERSION, LONG)                                                                     \
+    SHADOW(PROTOCOLS, LONG)                                                                        \
+    SHADOW(PROTOCOLS_STR, STRING)                                                                  \
+    SHADOW(INTERFACE, STRING)                                                                      \
+    SHADOW(LOCALPORT, LONG)                                                                        \
+    SHADOW(IPRESOLVE, LONG)                                                                        \
+    SHADOW(UNIX_SOCKET_PATH, STRING)                                                               \
+    SHADOW(ABSTRACT_UNIX_SOCKET, STRING)                                                           \
+    SHADOW(HAPROXYPROTOCOL, LONG)                                                                  \
+    SHADOW(RESUME_FROM_LARGE, LONG)                                                                \
+    SHADOW(RANGE, STRING)                                                                          \
+    SHADOW(TIMECONDITION, LONG)                                                                    \
+    SHADOW(TCP_FASTOPEN, LONG)                                                                     \
+    SHADOW(KEEP_SENDING_ON_ERROR, LONG)                                                            \
+    SHADOW(CONNECT_ONLY, LONG)
+
+enum shadow_index {
+#define SHADOW(id, kind) SHADOW_##id,
+    CURL_SHADOWED(SHADOW)
+#undef SHADOW
+        SHADOW_COUNT
+};
+
+struct shadow_value {
+    union {
+        long number;  /* curl_off_t too: LP64 */
+        char *string; /* owned */
+        void *pointer;
+    };
+    bool set;        /* false: libcurl's default */
+    bool overridden; /* libcurl holds another value than the application's */
+};
+
+enum body_source { BODY_NONE, BODY_FIELDS, BODY_READ, BODY_MIME, BODY_FORM };
+
+struct curl_options {
+    struct shadow_value value[SHADOW_COUNT];
+    /* The method as libcurl derives it from the last of the options that set it. */
+    enum { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_MIME, METHOD_FORM } method;
+    char *copied_fields; /* COPYPOSTFIELDS, owned; NULL when POSTFIELDS rules */
+    size_t copied_size;
+    bool protocols_by_name; /* PROTOCOLS_STR came last */
+};
+
+/* Follows a setopt that libcurl accepted, or one that is kept from it (overridden). Returns false
+ * when there was no memory: the shadow is then not to be trusted. */
+bool curl_options_note(struct curl_options *options, CURLoption option, void *value);
+
+/* Is the option one that libcurl must not see now? */
+bool curl_options_withheld(const struct curl_options *options, CURLoption option);
+
+void curl_options_clear(struct curl_options *options);
+/* False: no memory; `to` is cleared then. */
+bool curl_options_copy(struct curl_options *to, const struct curl_options *from);
+
+/* Puts `value` into libcurl and marks the option as overridden. */
+void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
+                           enum shadow_index index, void *value);
+/* The same, but only where the application's value differs from libcurl's default. */
+void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
+                             enum shadow_index index);
+/* Puts every overridden option back. */
+void curl_options_restore(struct curl_options *options, real_t real, CURL *easy);
+
+/* "POST", … */
+const char *curl_options_method(const struct curl_options *options);
+enum body_source curl_options_body(const struct curl_options *options);
+bool curl_options_overridden(const struct curl_options *options);
+
+#endif

@@ -1,0 +1,209 @@
+/*
+ * curl_synth.c - the synthetic answer, made by libcurl itself (FIELD-NOTES 2.4).
+ *
+ * The handle's URL becomes a numeric http one (no DNS, no HSTS, no alt-svc), libcurl is handed one
+ * end of a socketpair that already holds the whole response, and every option that could lead
+ * elsewhere is neutralised. So callbacks, getinfo, FAILONERROR and headers behave as for a server's
+ * own 503.
+ */
+#include "curl_call.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define ANSWER_URL "http://127.0.0.1:9/"
+
+/* --- the mark for connect() ---------------------------------------------------------------------
+ */
+
+#define MARKS 256
+
+/* Descriptors + 1 that connect() shall answer for once; 0 = free. Set before libcurl gets the
+ * descriptor, taken by the connect hook, removed at the end: a stale one would break the next
+ * connection with that number. `mark_count` lets the hook pass at the cost of one load. */
+static _Atomic int marks[MARKS];
+static atomic_uint mark_count;
+
+static bool set_mark(int fd)
+{
+    for (unsigned i = 0; i < MARKS; i++) {
+        int expected = 0;
+        if (atomic_compare_exchange_strong(&marks[i], &expected, fd + 1)) {
+            atomic_fetch_add(&mark_count, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool curl_synth_take_mark(int fd)
+{
+    if (atomic_load_explicit(&mark_count, memory_order_relaxed) == 0 || fd < 0)
+        return false;
+    for (unsigned i = 0; i < MARKS; i++) {
+        int expected = fd + 1;
+        if (atomic_compare_exchange_strong(&marks[i], &expected, 0)) {
+            atomic_fetch_sub(&mark_count, 1);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* --- libcurl's callbacks -------------------------------------------------------------------------
+ */
+
+static curl_socket_t open_answer(void *data, curlsocktype purpose, struct curl_sockaddr *address)
+{
+    struct easy *easy = data;
+    int fd = easy->answer_fd;
+
+    (void)purpose;
+    (void)address;
+    if (fd < 0)
+        return CURL_SOCKET_BAD; /* once only */
+    easy->answer_fd = -1;
+    easy->answer_taken = fd;
+    return fd; /* libcurl's from here on */
+}
+
+static int say_connected(void *data, curl_socket_t fd, curlsocktype purpose)
+{
+    (void)data;
+    (void)fd;
+    (void)purpose;
+    return CURL_SOCKOPT_ALREADY_CONNECTED;
+}
+
+/* The application's body is not read for an answer of ours. Pausing, not ending: an early end would
+ * be an error where a Content-Length was announced. */
+static size_t read_nothing(char *buffer, size_t size, size_t count, void *data)
+{
+    (void)buffer;
+    (void)size;
+    (void)count;
+    (void)data;
+    return CURL_READFUNC_PAUSE;
+}
+
+/* --- prepare and finish
+ * --------------------------------------------------------------------------- */
+
+static bool open_pair(struct easy *easy)
+{
+    char response[SHIM_RESPONSE_MAX];
+    bool head_only = easy->options.method == METHOD_HEAD;
+    size_t len = shim_response(&easy->call, response, sizeof response, head_only);
+    int pair[2];
+
+    if (len == 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return false;
+    /* Fits the socket's buffer by far; the peer stays open, or libcurl's sending would fail. */
+    if (send(pair[1], response, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len ||
+        shutdown(pair[1], SHUT_WR) != 0 || !set_mark(pair[0])) {
+        close(pair[0]);
+        close(pair[1]);
+        return false;
+    }
+    easy->answer_fd = pair[0];
+    easy->answer_taken = -1;
+    easy->peer_fd = pair[1];
+    return true;
+}
+
+static void override_number(struct easy *easy, enum shadow_index index, long value)
+{
+    curl_options_override(&easy->options, easy->real, easy->handle, index, (void *)(intptr_t)value);
+}
+
+static void override_pointer(struct easy *easy, enum shadow_index index, void *value)
+{
+    curl_options_override(&easy->options, easy->real, easy->handle, index, value);
+}
+
+/* Whatever would lead the transfer elsewhere, or make a 503 an error of another kind. */
+static void neutralise_options(struct easy *easy)
+{
+    static const enum shadow_index indices[] = {
+        SHADOW_CURLU, /* before URL: it wins over it on 8.14+ */
+        SHADOW_PORT,
+        SHADOW_CONNECT_TO,
+        SHADOW_CLOSESOCKETFUNCTION,
+        SHADOW_CLOSESOCKETDATA,
+        SHADOW_SOCKOPTDATA,
+        SHADOW_PRE_PROXY,
+        SHADOW_INTERFACE,
+        SHADOW_LOCALPORT,
+        SHADOW_IPRESOLVE,
+        SHADOW_UNIX_SOCKET_PATH,
+        SHADOW_ABSTRACT_UNIX_SOCKET,
+        SHADOW_HAPROXYPROTOCOL,
+        SHADOW_RESUME_FROM_LARGE,
+        SHADOW_RANGE,
+        SHADOW_TIMECONDITION,
+        SHADOW_TCP_FASTOPEN,
+        SHADOW_KEEP_SENDING_ON_ERROR,
+    };
+
+    for (unsigned i = 0; i < sizeof indices / sizeof *indices; i++)
+        curl_options_neutralise(&easy->options, easy->real, easy->handle, indices[i]);
+}
+
+static void override_options(struct easy *easy)
+{
+    curl_opensocket_callback opensocket = open_answer;
+    curl_sockopt_callback sockopt = say_connected;
+    curl_read_callback read = read_nothing;
+
+    neutralise_options(easy);
+    override_pointer(easy, SHADOW_URL, ANSWER_URL);
+    override_pointer(easy, SHADOW_OPENSOCKETFUNCTION, (void *)opensocket);
+    override_pointer(easy, SHADOW_OPENSOCKETDATA, easy);
+    override_pointer(easy, SHADOW_SOCKOPTFUNCTION, (void *)sockopt);
+    override_pointer(easy, SHADOW_PROXY, "");
+    override_number(easy, SHADOW_FRESH_CONNECT, 1);
+    override_number(easy, SHADOW_FORBID_REUSE, 1);
+    override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+    if (easy->options.value[SHADOW_PROTOCOLS].set ||
+        easy->options.value[SHADOW_PROTOCOLS_STR].set) {
+        if (easy->real->version >= 0x075500)
+            override_pointer(easy, SHADOW_PROTOCOLS_STR, "http,https");
+        else
+            override_number(easy, SHADOW_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
+    }
+    if (curl_options_body(&easy->options) == BODY_READ) {
+        override_pointer(easy, SHADOW_READFUNCTION, (void *)read);
+        override_pointer(easy, SHADOW_READDATA, easy);
+    }
+}
+
+bool curl_synth_prepare(struct easy *easy)
+{
+    if (!open_pair(easy))
+        return false;
+    easy->synthetic = true;
+    easy->answered = true;
+    free(easy->answered_url);
+    easy->answered_url = curl_call_url(easy);
+    override_options(easy);
+    return true;
+}
+
+void curl_synth_finish(struct easy *easy)
+{
+    if (!easy->synthetic)
+        return;
+    easy->synthetic = false;
+    if (easy->answer_fd >= 0) { /* libcurl never came for it */
+        curl_synth_take_mark(easy->answer_fd);
+        close(easy->answer_fd);
+        easy->answer_fd = -1;
+    } else if (easy->answer_taken >= 0) {
+        curl_synth_take_mark(easy->answer_taken); /* a libcurl that did not connect() it */
+    }
+    easy->answer_taken = -1;
+    close(easy->peer_fd);
+    easy->peer_fd = -1;
+}
