@@ -111,16 +111,12 @@ static void free_grant(struct breaker_view *view, uint32_t now)
 
 /* --- admission ------------------------------------------------------------------------------- */
 
-static struct breaker_admission admitted(uint64_t word, const struct breaker_view *view,
-                                         uint32_t now, bool counted)
+static struct breaker_admission admitted(uint64_t word, uint32_t now)
 {
     return (struct breaker_admission){
         .verdict = BREAKER_ADMIT,
         .next = word,
-        .ticket = {.admitted = now,
-                   .generation = view->generation,
-                   .lease = view->lease,
-                   .counted = counted},
+        .ticket = breaker_ticket_closed(word, now),
     };
 }
 
@@ -146,7 +142,7 @@ static struct breaker_admission granted(struct breaker_view view, uint32_t now, 
         view.lease++;
         view.granted++;
     }
-    view.lease &= BREAKER_LEASE_MASK;
+    view.lease &= BREAKER_LEASE_MAX;
     return (struct breaker_admission){
         .verdict = BREAKER_GRANT,
         .next = breaker_encode(&view),
@@ -162,6 +158,7 @@ struct breaker_admission breaker_admit(uint64_t word, uint32_t now,
                                        const struct breaker_policy *policy)
 {
     struct breaker_view view = breaker_decode(word);
+    struct breaker_admission admission = admitted(word, now);
 
     now &= BREAKER_TIME_MASK;
     switch (view.phase) {
@@ -178,11 +175,12 @@ struct breaker_admission breaker_admit(uint64_t word, uint32_t now,
     case BREAKER_FORCED_OPEN:
         return refused(word, 0);
     case BREAKER_FORCED_CLOSED:
-        return admitted(word, &view, now, false);
+        admission.ticket.counted = false;
+        return admission;
     case BREAKER_CLOSED:
         break;
     }
-    return admitted(word, &view, now, true);
+    return admission;
 }
 
 /* --- settlement ------------------------------------------------------------------------------ */
@@ -218,8 +216,7 @@ static struct breaker_result settle_closed(uint64_t word, struct breaker_view vi
     }
     if (view.streak == 0)
         view.time = now;
-    if (view.streak < BREAKER_COUNT_MAX)
-        view.streak++;
+    view.streak++; /* saturates when encoded */
     if (threshold > 0 && view.streak >= threshold) {
         view = opened(&view, view.step, now, policy, extra);
         return written(&view, BREAKER_TRIPPED, true);
@@ -233,7 +230,7 @@ static struct breaker_result settle_closed(uint64_t word, struct breaker_view vi
 static bool holds_lease(const struct breaker_ticket *ticket, const struct breaker_view *view,
                         const struct breaker_policy *policy)
 {
-    unsigned behind = (unsigned)(view->lease - ticket->lease) & BREAKER_LEASE_MASK;
+    unsigned behind = (unsigned)(view->lease - ticket->lease) & BREAKER_LEASE_MAX;
 
     return behind < probes_of(policy);
 }

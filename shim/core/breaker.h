@@ -33,11 +33,19 @@
 #define BREAKER_TICK_SHIFT 25
 #define BREAKER_TIME_BITS  30
 /* Moves when a field of the word moves: part of the fingerprint of the table. */
-#define BREAKER_WORD_LAYOUT   1
-#define BREAKER_COUNT_MAX     511 /* largest streak the word can hold */
-#define BREAKER_PROBES_MAX    15  /* largest half_open_probes */
-#define BREAKER_SUCCESS_MAX   31  /* largest success_threshold */
-#define BREAKER_HORIZON_TICKS ((uint32_t)(UINT64_C(86400000000000) >> BREAKER_TICK_SHIFT))
+#define BREAKER_WORD_LAYOUT      1
+#define BREAKER_PHASE_SHIFT      61
+#define BREAKER_STEP_SHIFT       57
+#define BREAKER_GENERATION_SHIFT 46
+#define BREAKER_LEASE_SHIFT      39
+#define BREAKER_COUNT_SHIFT      30
+#define BREAKER_STEP_MAX         15
+#define BREAKER_GENERATION_MAX   2047 /* modulo 2048 */
+#define BREAKER_LEASE_MAX        127  /* modulo 128 */
+#define BREAKER_COUNT_MAX        511  /* largest streak the word can hold */
+#define BREAKER_PROBES_MAX       15   /* largest half_open_probes */
+#define BREAKER_SUCCESS_MAX      31   /* largest success_threshold */
+#define BREAKER_HORIZON_TICKS    ((uint32_t)(UINT64_C(86400000000000) >> BREAKER_TICK_SHIFT))
 
 enum breaker_phase {
     BREAKER_CLOSED = 0,
@@ -154,6 +162,30 @@ uint64_t breaker_encode(const struct breaker_view *view);
  */
 struct breaker_admission breaker_admit(uint64_t word, uint32_t now,
                                        const struct breaker_policy *policy);
+
+/* The healthy case of breaker_admit, inlined where calls pass: CLOSED admits without more. */
+static inline bool breaker_is_closed(uint64_t word)
+{
+    return word >> BREAKER_PHASE_SHIFT == BREAKER_CLOSED;
+}
+
+static inline struct breaker_ticket breaker_ticket_closed(uint64_t word, uint32_t now)
+{
+    return (struct breaker_ticket){
+        .admitted = now & ((UINT32_C(1) << BREAKER_TIME_BITS) - 1),
+        .generation = (word >> BREAKER_GENERATION_SHIFT) & BREAKER_GENERATION_MAX,
+        .lease = (word >> BREAKER_LEASE_SHIFT) & BREAKER_LEASE_MAX,
+        .counted = true,
+    };
+}
+
+/* The healthy case of breaker_settle: CLOSED with no streak and no step, where neither a success
+ * nor a neutral end of any ticket changes the word. */
+static inline bool breaker_is_clean(uint64_t word)
+{
+    return breaker_is_closed(word) && (word >> BREAKER_STEP_SHIFT) == 0 &&
+           ((word >> BREAKER_COUNT_SHIFT) & BREAKER_COUNT_MAX) == 0;
+}
 
 /*
  * One call ended. Invariants (each a property test):

@@ -6,9 +6,7 @@
 
 #include "core/breaker.h"
 
-#define BREAKER_TIME_MASK  ((UINT32_C(1) << BREAKER_TIME_BITS) - 1)
-#define BREAKER_LEASE_MASK 127 /* lease numbers are modulo 128 */
-#define BREAKER_STEP_MAX   15
+#define BREAKER_TIME_MASK ((UINT32_C(1) << BREAKER_TIME_BITS) - 1)
 
 _Static_assert(BREAKER_HORIZON_TICKS < BREAKER_TIME_MASK / 2, "a fraction of the circle of ticks");
 

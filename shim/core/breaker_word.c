@@ -1,31 +1,27 @@
 #include "core/breaker.h"
-#include "core/breaker_rules.h"
 
-/* One place that knows the bits: the shift and the width of each field. */
+/* The widths; the shifts are in breaker.h. */
 enum {
-    PHASE_SHIFT = 61,
     PHASE_BITS = 3,
-    STEP_SHIFT = 57,
     STEP_BITS = 4,
-    GENERATION_SHIFT = 46,
     GENERATION_BITS = 11,
-    LEASE_SHIFT = 39,
     LEASE_BITS = 7,
-    COUNT_SHIFT = 30,
     COUNT_BITS = 9,
     GRANTED_BITS = 4,
 };
 
-_Static_assert(COUNT_SHIFT == BREAKER_TIME_BITS, "time is the lowest field");
-_Static_assert(LEASE_SHIFT == COUNT_SHIFT + COUNT_BITS, "no gap");
-_Static_assert(GENERATION_SHIFT == LEASE_SHIFT + LEASE_BITS, "no gap");
-_Static_assert(STEP_SHIFT == GENERATION_SHIFT + GENERATION_BITS, "no gap");
-_Static_assert(PHASE_SHIFT == STEP_SHIFT + STEP_BITS && PHASE_SHIFT + PHASE_BITS == 64, "no gap");
+_Static_assert(BREAKER_COUNT_SHIFT == BREAKER_TIME_BITS, "time is the lowest field");
+_Static_assert(BREAKER_LEASE_SHIFT == BREAKER_COUNT_SHIFT + COUNT_BITS, "no gap");
+_Static_assert(BREAKER_GENERATION_SHIFT == BREAKER_LEASE_SHIFT + LEASE_BITS, "no gap");
+_Static_assert(BREAKER_STEP_SHIFT == BREAKER_GENERATION_SHIFT + GENERATION_BITS, "no gap");
+_Static_assert(BREAKER_PHASE_SHIFT == BREAKER_STEP_SHIFT + STEP_BITS, "no gap");
+_Static_assert(BREAKER_PHASE_SHIFT + PHASE_BITS == 64, "phase is the highest field");
+_Static_assert(BREAKER_STEP_MAX == (1 << STEP_BITS) - 1, "steps fit");
+_Static_assert(BREAKER_GENERATION_MAX == (1 << GENERATION_BITS) - 1, "generations fit");
+_Static_assert(BREAKER_LEASE_MAX == (1 << LEASE_BITS) - 1, "lease numbers fit");
 _Static_assert(BREAKER_COUNT_MAX == (1 << COUNT_BITS) - 1, "streak fits");
 _Static_assert(BREAKER_PROBES_MAX == (1 << GRANTED_BITS) - 1, "grants fit");
 _Static_assert(BREAKER_SUCCESS_MAX == (1 << (COUNT_BITS - GRANTED_BITS)) - 1, "successes fit");
-_Static_assert(BREAKER_LEASE_MASK == (1 << LEASE_BITS) - 1, "lease numbers fit");
-_Static_assert(BREAKER_STEP_MAX == (1 << STEP_BITS) - 1, "steps fit");
 
 static uint64_t field_get(uint64_t word, unsigned shift, unsigned bits)
 {
@@ -39,12 +35,12 @@ static uint64_t field_put(uint64_t value, unsigned shift, unsigned bits)
 
 struct breaker_view breaker_decode(uint64_t word)
 {
-    unsigned phase = (unsigned)field_get(word, PHASE_SHIFT, PHASE_BITS);
-    unsigned count = (unsigned)field_get(word, COUNT_SHIFT, COUNT_BITS);
+    unsigned phase = (unsigned)field_get(word, BREAKER_PHASE_SHIFT, PHASE_BITS);
+    unsigned count = (unsigned)field_get(word, BREAKER_COUNT_SHIFT, COUNT_BITS);
     struct breaker_view view = {
         .phase = BREAKER_CLOSED,
-        .generation = (uint16_t)field_get(word, GENERATION_SHIFT, GENERATION_BITS),
-        .lease = (uint8_t)field_get(word, LEASE_SHIFT, LEASE_BITS),
+        .generation = (uint16_t)field_get(word, BREAKER_GENERATION_SHIFT, GENERATION_BITS),
+        .lease = (uint8_t)field_get(word, BREAKER_LEASE_SHIFT, LEASE_BITS),
     };
 
     /* Of a phase that a later build may have written only the identities are kept, so that its
@@ -52,7 +48,7 @@ struct breaker_view breaker_decode(uint64_t word)
     if (phase > BREAKER_FORCED_CLOSED)
         return view;
     view.phase = (enum breaker_phase)phase;
-    view.step = (uint8_t)field_get(word, STEP_SHIFT, STEP_BITS);
+    view.step = (uint8_t)field_get(word, BREAKER_STEP_SHIFT, STEP_BITS);
     if (phase == BREAKER_CLOSED)
         view.streak = (uint16_t)count;
     if (phase == BREAKER_HALF_OPEN) {
@@ -75,10 +71,10 @@ static unsigned count_of(const struct breaker_view *view)
 
 uint64_t breaker_encode(const struct breaker_view *view)
 {
-    return field_put(view->phase, PHASE_SHIFT, PHASE_BITS) |
-           field_put(view->step, STEP_SHIFT, STEP_BITS) |
-           field_put(view->generation, GENERATION_SHIFT, GENERATION_BITS) |
-           field_put(view->lease, LEASE_SHIFT, LEASE_BITS) |
-           field_put(count_of(view), COUNT_SHIFT, COUNT_BITS) |
+    return field_put(view->phase, BREAKER_PHASE_SHIFT, PHASE_BITS) |
+           field_put(view->step, BREAKER_STEP_SHIFT, STEP_BITS) |
+           field_put(view->generation, BREAKER_GENERATION_SHIFT, GENERATION_BITS) |
+           field_put(view->lease, BREAKER_LEASE_SHIFT, LEASE_BITS) |
+           field_put(count_of(view), BREAKER_COUNT_SHIFT, COUNT_BITS) |
            field_put(view->time, 0, BREAKER_TIME_BITS);
 }

@@ -18,14 +18,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define TABLE_MAGIC UINT64_C(0x314b41455242424c) /* "LBBREAK1", little-endian */
-#define TABLE_LAYOUT 1
-#define TABLE_CAPACITY 1024
-#define TABLE_PROBES 16           /* longest walk of a look-up */
-#define TABLE_SLOT_SIZE 512
+#define TABLE_MAGIC       UINT64_C(0x314b41455242424c) /* "LBBREAK1", little-endian */
+#define TABLE_LAYOUT      1
+#define TABLE_CAPACITY    1024
+#define TABLE_PROBES      16 /* longest walk; the n-th step: identity + n * (identity >> 32 | 1) */
+#define TABLE_SLOT_SIZE   512
 #define TABLE_HEADER_SIZE 4096
-#define TABLE_FILE_SIZE (TABLE_HEADER_SIZE + TABLE_CAPACITY * TABLE_SLOT_SIZE)
-#define TABLE_KEY_MAX 184         /* bytes of a printable key that a slot can hold */
+#define TABLE_FILE_SIZE   (TABLE_HEADER_SIZE + TABLE_CAPACITY * TABLE_SLOT_SIZE)
+#define TABLE_KEY_MAX     184 /* bytes of a printable key that a slot can hold */
 #define TABLE_STAT_SHARDS 2
 
 /* The fixed part of the header is written once by the creator before the file gets its name
@@ -75,10 +75,11 @@ struct slot {
     uint64_t reserved0[6];
 
     /* Line 1: events. Relaxed stores and adds by anybody; each field valid alone; they may be of
-     * different events for a moment. A crash leaves a mix of old and new: shown, never decided on. */
-    _Atomic uint64_t opened;            /* trips and re-opens, only grows */
-    _Atomic uint64_t last_failure_ns;   /* CLOCK_BOOTTIME; 0 = none */
-    _Atomic uint32_t last_failure;      /* class << 16 | HTTP status; class is enum outcome_cause */
+     * different events for a moment. A crash leaves a mix of old and new: shown, never decided on.
+     */
+    _Atomic uint64_t opened;          /* trips and re-opens, only grows */
+    _Atomic uint64_t last_failure_ns; /* CLOCK_BOOTTIME; 0 = none */
+    _Atomic uint32_t last_failure;    /* class << 16 | HTTP status; class is enum outcome_cause */
     uint32_t reserved1;
     uint64_t reserved_cooldown[4];      /* for the cool-downs, four credentials */
     _Atomic uint64_t refusal_logged_ns; /* last refusal burst that was logged; CAS by who logs */

@@ -21,32 +21,22 @@ static bool swap_word(struct slot *s, uint64_t *expected, uint64_t next)
                                                    memory_order_acquire);
 }
 
-uint64_t slot_word(const struct slot *s)
-{
-    /* Pairs with the release half of swap_word. */
-    return s ? atomic_load_explicit(&s->word, memory_order_acquire) : 0;
-}
-
 /* No slot: admitted, and the ticket says that nothing is counted. */
 static struct breaker_admission admit_uncounted(uint32_t now)
 {
     return (struct breaker_admission){.verdict = BREAKER_ADMIT, .ticket = {.admitted = now}};
 }
 
-struct breaker_admission slot_peek(const struct slot *s, uint32_t now,
-                                   const struct breaker_policy *policy)
+struct breaker_admission slot_peek_rest(const struct slot *s, uint64_t word, uint32_t now,
+                                        const struct breaker_policy *policy)
 {
-    return s ? breaker_admit(slot_word(s), now, policy) : admit_uncounted(now);
+    return s ? breaker_admit(word, now, policy) : admit_uncounted(now);
 }
 
-struct breaker_admission slot_admit(struct slot *s, uint32_t now,
-                                    const struct breaker_policy *policy,
-                                    enum breaker_change *change)
+struct breaker_admission slot_admit_rest(struct slot *s, uint64_t word, uint32_t now,
+                                         const struct breaker_policy *policy,
+                                         enum breaker_change *change)
 {
-    uint64_t word = slot_word(s);
-
-    if (change)
-        *change = BREAKER_NO_CHANGE;
     if (!s)
         return admit_uncounted(now);
     for (;;) {
@@ -73,16 +63,13 @@ static void move_ticket_on(struct breaker_ticket *ticket, const struct breaker_r
         ticket->counted = false;
 }
 
-enum breaker_change slot_settle(struct slot *s, struct breaker_ticket *ticket,
-                                enum breaker_outcome outcome, uint32_t now,
-                                const struct breaker_policy *policy,
-                                const struct breaker_extra *extra)
+enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct breaker_ticket *ticket,
+                                     enum breaker_outcome outcome, uint32_t now,
+                                     const struct breaker_policy *policy,
+                                     const struct breaker_extra *extra)
 {
-    uint64_t word = slot_word(s);
-    struct breaker_result result = {.next = word};
+    struct breaker_result result;
 
-    if (!s)
-        return BREAKER_NO_CHANGE;
     for (unsigned tries = 0;; tries++) {
         result = breaker_settle(word, ticket, outcome, now, policy, extra);
         if (result.next == word)

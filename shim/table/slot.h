@@ -10,26 +10,69 @@
 #include "core/breaker.h"
 #include "table/layout.h"
 
-/* The word, acquire: the authoritative one, never a cached view (litellm#34836). */
-uint64_t slot_word(const struct slot *s);
+/* The word, acquire: the authoritative one, never a cached view (litellm#34836). Pairs with the
+ * release of the CAS in slot.c. */
+static inline uint64_t slot_word(const struct slot *s)
+{
+    return s ? atomic_load_explicit(&s->word, memory_order_acquire) : 0;
+}
+
+/* What the inlined doors below call when the breaker is not simply healthy; not for others. */
+struct breaker_admission slot_peek_rest(const struct slot *s, uint64_t word, uint32_t now,
+                                        const struct breaker_policy *policy);
+struct breaker_admission slot_admit_rest(struct slot *s, uint64_t word, uint32_t now,
+                                         const struct breaker_policy *policy,
+                                         enum breaker_change *change);
+enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct breaker_ticket *ticket,
+                                     enum breaker_outcome outcome, uint32_t now,
+                                     const struct breaker_policy *policy,
+                                     const struct breaker_extra *extra);
+
+/* CLOSED, which is how nearly every call finds it. */
+static inline struct breaker_admission slot_admission_closed(uint64_t word, uint32_t now)
+{
+    return (struct breaker_admission){
+        .verdict = BREAKER_ADMIT, .next = word, .ticket = breaker_ticket_closed(word, now)};
+}
 
 /* Would a call be refused at `now`? One load, no store: step one of "read both". */
-struct breaker_admission slot_peek(const struct slot *s, uint32_t now,
-                                   const struct breaker_policy *policy);
+static inline struct breaker_admission slot_peek(const struct slot *s, uint32_t now,
+                                                 const struct breaker_policy *policy)
+{
+    uint64_t word = slot_word(s);
+
+    return s && breaker_is_closed(word) ? slot_admission_closed(word, now)
+                                        : slot_peek_rest(s, word, now, policy);
+}
 
 /* Admits for good: makes the grant's CAS, asking again while it loses. Stores nothing while CLOSED.
  * *change (may be NULL) becomes BREAKER_PROBING when this call moved OPEN to HALF_OPEN. */
-struct breaker_admission slot_admit(struct slot *s, uint32_t now,
-                                    const struct breaker_policy *policy,
-                                    enum breaker_change *change);
+static inline struct breaker_admission slot_admit(struct slot *s, uint32_t now,
+                                                  const struct breaker_policy *policy,
+                                                  enum breaker_change *change)
+{
+    uint64_t word = slot_word(s);
+
+    if (change)
+        *change = BREAKER_NO_CHANGE;
+    return s && breaker_is_closed(word) ? slot_admission_closed(word, now)
+                                        : slot_admit_rest(s, word, now, policy, change);
+}
 
 /* Settles: CAS until done where must_land says so, else dropped after 8 lost races. Returns what
  * it did to the phase. Does not touch the statistics. A success at streak 0 stores nothing. For a
  * provisional close the ticket is moved on (breaker_follow). */
-enum breaker_change slot_settle(struct slot *s, struct breaker_ticket *ticket,
-                                enum breaker_outcome outcome, uint32_t now,
-                                const struct breaker_policy *policy,
-                                const struct breaker_extra *extra);
+static inline enum breaker_change slot_settle(struct slot *s, struct breaker_ticket *ticket,
+                                              enum breaker_outcome outcome, uint32_t now,
+                                              const struct breaker_policy *policy,
+                                              const struct breaker_extra *extra)
+{
+    uint64_t word = slot_word(s);
+
+    if (!s || (outcome != BREAKER_FAILURE && breaker_is_clean(word)))
+        return BREAKER_NO_CHANGE;
+    return slot_settle_rest(s, word, ticket, outcome, now, policy, extra);
+}
 
 /* Statistics, relaxed. `shard` is any number, taken modulo. */
 void slot_count(struct slot *s, enum breaker_outcome outcome, unsigned shard);

@@ -12,7 +12,7 @@
 /* Past so many claimed slots only a failure may claim: what is left is kept for trouble. */
 #define CLAIM_ALL_BELOW (TABLE_CAPACITY / 4 * 3)
 
-_Static_assert((TABLE_CAPACITY & (TABLE_CAPACITY - 1)) == 0, "slot_at() masks");
+_Static_assert((TABLE_CAPACITY & (TABLE_CAPACITY - 1)) == 0, "slot_at() masks, any odd stride");
 _Static_assert(TABLE_PROBES <= TABLE_CAPACITY, "a walk meets no slot twice");
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "the table is shared: its atomics take no lock");
 
@@ -57,15 +57,20 @@ uint64_t table_identity(const struct table *t, struct span key)
     return identity ? identity : 1; /* 0 is "not claimed" */
 }
 
-static struct slot *slot_at(const struct table *t, uint64_t identity, unsigned probe)
+/* Where a walk stands at its n-th step. Each identity walks with a stride of its own: odd, so that
+ * it meets no slot twice, and so that full stretches do not grow together, which would leave a
+ * fifth of the late keys without room. Part of the layout (table_fingerprint). */
+static struct slot *slot_at(const struct table *t, uint64_t identity, unsigned step)
 {
-    return &t->slots[(identity + probe) & (TABLE_CAPACITY - 1)];
+    uint64_t stride = identity >> 32 | 1;
+
+    return &t->slots[(identity + step * stride) & (TABLE_CAPACITY - 1)];
 }
 
 struct slot *table_find(const struct table *t, uint64_t identity)
 {
-    for (unsigned probe = 0; probe < TABLE_PROBES; probe++) {
-        struct slot *s = slot_at(t, identity, probe);
+    for (unsigned step = 0; step < TABLE_PROBES; step++) {
+        struct slot *s = slot_at(t, identity, step);
         /* Pairs with the release of the claim in claim_slot(). */
         uint64_t found = atomic_load_explicit(&s->identity, memory_order_acquire);
 
@@ -81,8 +86,8 @@ struct slot *table_find(const struct table *t, uint64_t identity)
  * so no key can come to stand in two slots. */
 static struct slot *claim_slot(const struct table *t, uint64_t identity, bool may_claim)
 {
-    for (unsigned probe = 0; probe < TABLE_PROBES; probe++) {
-        struct slot *s = slot_at(t, identity, probe);
+    for (unsigned step = 0; step < TABLE_PROBES; step++) {
+        struct slot *s = slot_at(t, identity, step);
         uint64_t found = atomic_load_explicit(&s->identity, memory_order_acquire);
 
         if (found == 0) {

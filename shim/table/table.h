@@ -18,23 +18,23 @@
 /* Why there is no (shared) table; negative, table_strerror() tells. */
 enum table_error {
     TABLE_OK = 0,
-    TABLE_E_PATH = -1,      /* too long, or its directory cannot be made */
-    TABLE_E_REFUSED = -2,   /* a stranger's file, wrong type, owner, mode or size */
-    TABLE_E_FORMAT = -3,    /* magic, layout, fingerprint or capacity differ */
-    TABLE_E_NO_SPACE = -4,  /* ENOSPC, EDQUOT, or RLIMIT_FSIZE below the file's size */
-    TABLE_E_SYSTEM = -5,    /* any other errno */
-    TABLE_E_ABSENT = -6,    /* table_attach only: no such file */
+    TABLE_E_PATH = -1,     /* too long, or its directory cannot be made */
+    TABLE_E_REFUSED = -2,  /* a stranger's file, wrong type, owner, mode or size */
+    TABLE_E_FORMAT = -3,   /* magic, layout, fingerprint or capacity differ */
+    TABLE_E_NO_SPACE = -4, /* ENOSPC, EDQUOT, or RLIMIT_FSIZE below the file's size */
+    TABLE_E_SYSTEM = -5,   /* any other errno */
+    TABLE_E_ABSENT = -6,   /* table_attach only: no such file */
 };
 
 /* One mapping. Immutable after it was opened, except through the mapping itself. */
 struct table {
     struct table_header *header;
     struct slot *slots;
-    uint64_t seed;   /* copy of the header's, so that a hostile change cannot move it */
-    dev_t dev;       /* of the mapped file; 0/0 for a private table */
+    uint64_t seed; /* copy of the header's, so that a hostile change cannot move it */
+    dev_t dev;     /* of the mapped file; 0/0 for a private table */
     ino_t ino;
-    uid_t euid;      /* effective uid at attach */
-    bool shared;     /* false: anonymous and private to this process */
+    uid_t euid;  /* effective uid at attach */
+    bool shared; /* false: anonymous and private to this process */
 };
 
 /* /dev/shm/breaker-<euid>/table.v<layout>, NUL-terminated into `buf`. */
@@ -50,7 +50,8 @@ int table_open(struct table *out, const char *path, bool named);
 /* Puts a fresh table in the place of the one at `path` by rename (`breaker reset --all`). */
 int table_replace(const char *path, bool named);
 
-/* An anonymous table for this process and its children: what is left when there is no shared one. */
+/* An anonymous table for this process and its children: what is left when there is no shared one.
+ */
 int table_open_private(struct table *out);
 
 void table_close(struct table *t); /* unmaps; accepts a zeroed struct */
@@ -71,8 +72,8 @@ struct slot *table_claim(const struct table *t, uint64_t identity, struct span k
 unsigned table_used(const struct table *t); /* counts; for display */
 
 /* Copies the printable key into `buf` (NUL-terminated, JSON-safe is the caller's work): the text,
- * "text...#<16 hex>" when it had to be cut, or "#<16 hex>" when the checksum does not match. Returns
- * its length. `size` >= TABLE_KEY_TEXT_SIZE. */
+ * "text...#<16 hex>" when it had to be cut, or "#<16 hex>" when the checksum does not match.
+ * Returns its length. `size` >= TABLE_KEY_TEXT_SIZE. */
 #define TABLE_KEY_TEXT_SIZE (TABLE_KEY_MAX + 24)
 size_t table_key_read(const struct slot *s, char *buf, size_t size);
 

@@ -23,10 +23,14 @@
 
 #define TEMP_NAME_SIZE 64
 
+/* Names how slot_at() of table.c walks: two builds that walk otherwise must not share a table. */
+#define WALK_RULE 2
+
 uint64_t table_fingerprint(void)
 {
     static const uint64_t facts[] = {
         TABLE_LAYOUT,
+        WALK_RULE,
         TABLE_CAPACITY,
         TABLE_PROBES,
         TABLE_HEADER_SIZE,
@@ -274,26 +278,40 @@ static int rename_fresh(const char *path, bool named, const struct stat *like)
     return cause == 0 ? TABLE_OK : error_of_create(cause);
 }
 
-/* The table of another boot goes; one process does it while the others, who saw the same file, wait
- * a little. A holder that was stopped is not waited for: then two fresh ones may follow each other,
- * and whoever mapped the first finds out by table_is_current(). */
+/* Is it still the file at `path`, and still of another boot? */
+static bool is_still_stale(int fd, const char *path, bool named, struct stat *mine)
+{
+    struct table unused;
+    struct stat there;
+
+    if (fstat(fd, mine) != 0 || lstat(path, &there) != 0 || mine->st_dev != there.st_dev ||
+        mine->st_ino != there.st_ino)
+        return false;
+    int result = table_attach_any(&unused, path, named);
+    if (result == TABLE_OK)
+        table_close(&unused);
+    return result == TABLE_STALE;
+}
+
+/* The table of another boot goes: one process does it under a lock on the old file while the others
+ * wait a little, then look again. A holder that was stopped is not waited for: then two fresh ones
+ * may follow each other, and whoever mapped the first finds out by table_is_current(). */
 static int replace_stale(const char *path, bool named)
 {
-    const struct timespec step = {0, REPLACE_WAIT_NS};
-    struct stat mine, there;
+    const struct timespec pause = {0, REPLACE_WAIT_NS};
     int fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
     int error = TABLE_OK;
+    struct stat old;
 
     if (fd < 0)
         return errno == ENOENT ? TABLE_OK : TABLE_E_REFUSED;
     for (int i = 0; i < REPLACE_WAIT_STEPS && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
-        nanosleep(&step, NULL);
-    if (fstat(fd, &mine) == 0 && lstat(path, &there) == 0 && mine.st_dev == there.st_dev &&
-        mine.st_ino == there.st_ino) {
-        if (mine.st_uid != geteuid())
+        nanosleep(&pause, NULL);
+    if (is_still_stale(fd, path, named, &old)) {
+        if (old.st_uid != geteuid())
             error = TABLE_E_REFUSED; /* ours would lock the others of its group out */
         else
-            error = rename_fresh(path, named, (mine.st_mode & 07777) == 0600 ? NULL : &mine);
+            error = rename_fresh(path, named, (old.st_mode & 07777) == 0600 ? NULL : &old);
     }
     close(fd);
     return error;

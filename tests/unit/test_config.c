@@ -1,0 +1,331 @@
+/* What is in force: precedence, targets, the environment, --set, and how values become a policy. */
+#include "config_fixture.h"
+
+#include <errno.h>
+
+static unsigned threshold(const struct config *config, const char *host, const char *model)
+{
+    return policy_of(config, host, model).breaker.failure_threshold;
+}
+
+static void assert_explained(const struct config *config, enum config_option option,
+                             const char *host, const char *model, const char *text,
+                             const char *origin)
+{
+    struct config_value value;
+
+    assert_true(config_explain(config, option, span_str(host), span_str(model), &value));
+    assert_string_equal(value.text, text);
+    assert_string_equal(value.origin, origin);
+}
+
+static void defaults_without_a_file(void **state)
+{
+    (void)state;
+    struct config_source source = {0};
+    struct config *config = load_source(&source);
+    struct policy policy;
+
+    assert_non_null(config);
+    assert_false(config_policy(config, SPAN_LIT("h.example"), SPAN_LIT("m"), &policy));
+    assert_int_equal(policy.mode, MODE_ENFORCE);
+    assert_int_equal(policy.when_exhausted, EXHAUSTED_503);
+    assert_false(policy.should_retry);
+    assert_int_equal(policy.breaker.failure_threshold, 5);
+    assert_int_equal(policy.breaker.degrade_threshold, 3);
+    assert_int_equal(policy.breaker.half_open_probes, 1);
+    assert_int_equal(policy.breaker.success_threshold, 1);
+    assert_int_equal(policy.breaker.backoff_q8, 512);
+    assert_int_equal(policy.breaker.jitter_q16, 6553);
+    assert_int_equal(policy.breaker.open_ticks, breaker_ticks_of(UINT64_C(30000000000)));
+    assert_int_equal(policy.breaker.open_max_ticks, breaker_ticks_of(UINT64_C(300000000000)));
+    assert_int_equal(policy.breaker.lease_ticks, policy.breaker.open_ticks);
+    assert_int_equal(policy.outcome.timeout_after_ns, UINT64_C(5000000000));
+    assert_int_equal(policy.outcome.hang_after_ns, UINT64_C(30000000000));
+    assert_int_equal(policy.outcome.connect_hang_after_ns, UINT64_C(3000000000));
+    for (unsigned status = 0; status < 1024; status++) {
+        bool failure = status == 408 || status == 424 || status == 498 || status == 500 ||
+                       (status >= 502 && status <= 504) || (status >= 520 && status <= 530);
+        assert_int_equal(status_set_has(&policy.outcome.failure_status, status), failure);
+    }
+    assert_int_equal(config_match(config), MATCH_LLM);
+    assert_int_equal(config_deepbind(config), DEEPBIND_MASK);
+    assert_string_equal(config_table_path(config), "");
+    assert_string_equal(config_log_path(config), "");
+    assert_explained(config, OPTION_open_seconds, "h.example", NULL, "30", "default");
+    config_free(config);
+    config_free(NULL);
+}
+
+static void every_key_reaches_its_place(void **state)
+{
+    (void)state;
+    struct config *config = load_good(
+        "[breaker]\nmatch = listed\ntable = /t/a b\nlog = /l\ndeepbind = keep\nmode = OFF\n"
+        "failure_threshold = 7\ndegrade_threshold = 0\nopen_seconds = 0.5\nbackoff = 1.5\n"
+        "open_max = 60\njitter = 1\nhalf_open_probes = 2\nsuccess_threshold = 3\nprobe_lease = 2\n"
+        "timeout_after = 0\nhang_after = 1.25\nconnect_hang_after = 0.000001\n"
+        "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
+        "should_retry = yes\n");
+    struct policy policy = policy_of(config, "h", NULL);
+
+    assert_int_equal(config_match(config), MATCH_LISTED);
+    assert_int_equal(config_deepbind(config), DEEPBIND_KEEP);
+    assert_string_equal(config_table_path(config), "/t/a b");
+    assert_string_equal(config_log_path(config), "/l");
+    assert_int_equal(policy.mode, MODE_OFF);
+    assert_int_equal(policy.when_exhausted, EXHAUSTED_PASS);
+    assert_true(policy.should_retry);
+    assert_int_equal(policy.breaker.failure_threshold, 7);
+    assert_int_equal(policy.breaker.degrade_threshold, 0);
+    assert_int_equal(policy.breaker.open_ticks, breaker_ticks_of(500000000));
+    assert_int_equal(policy.breaker.open_max_ticks, breaker_ticks_of(UINT64_C(60000000000)));
+    assert_int_equal(policy.breaker.lease_ticks, breaker_ticks_of(UINT64_C(2000000000)));
+    assert_int_equal(policy.breaker.backoff_q8, 384);
+    assert_int_equal(policy.breaker.jitter_q16, 65535);
+    assert_int_equal(policy.breaker.half_open_probes, 2);
+    assert_int_equal(policy.breaker.success_threshold, 3);
+    assert_int_equal(policy.outcome.timeout_after_ns, 0);
+    assert_int_equal(policy.outcome.hang_after_ns, 1250000000);
+    assert_int_equal(policy.outcome.connect_hang_after_ns, 1000);
+    assert_true(status_set_has(&policy.outcome.failure_status, 501));
+    assert_true(status_set_has(&policy.outcome.failure_status, 504));
+    assert_false(status_set_has(&policy.outcome.failure_status, 502));
+    assert_explained(config, OPTION_failure_status, NULL, NULL, "500, 501,503-504",
+                     (snprintf(problems[0].file, 256, "%s:19", fixture_path), problems[0].file));
+    config_free(config);
+}
+
+/* The longer of open_seconds and probe_lease, after all layers. */
+static void lease_is_never_shorter_than_the_open_time(void **state)
+{
+    (void)state;
+    struct config *config = load_good("[breaker]\nprobe_lease = 10\nopen_seconds = 5\n"
+                                      "[target slow.example]\nopen_seconds = 100\n");
+
+    assert_int_equal(policy_of(config, "h", NULL).breaker.lease_ticks,
+                     breaker_ticks_of(UINT64_C(10000000000)));
+    assert_int_equal(policy_of(config, "slow.example", NULL).breaker.lease_ticks,
+                     breaker_ticks_of(UINT64_C(100000000000)));
+    config_free(config);
+}
+
+static void most_specific_target_wins(void **state)
+{
+    (void)state;
+    /* Written so that order in the file never gives the right answer by chance. */
+    struct config *config =
+        load_good("[target api.example/claude-3-opus]\nfailure_threshold = 6\n"
+                  "[target api.example/claude-3*]\nfailure_threshold = 5\n"
+                  "[target api.example/claude*]\nfailure_threshold = 4\n"
+                  "[target api.example]\nfailure_threshold = 3\nopen_seconds = 3\n"
+                  "[target api.*/claude-3-opus]\nfailure_threshold = 2\n"
+                  "[target *]\nfailure_threshold = 1\nopen_seconds = 1\nbackoff = 3\n");
+
+    assert_int_equal(threshold(config, "api.example", "claude-3-opus"), 6);
+    assert_int_equal(threshold(config, "api.example", "claude-3-haiku"), 5);
+    assert_int_equal(threshold(config, "api.example", "claude-2"), 4);
+    assert_int_equal(threshold(config, "api.example", "gpt"), 3);
+    assert_int_equal(threshold(config, "api.example", NULL), 3);
+    assert_int_equal(threshold(config, "api.other", "claude-3-opus"), 2);
+    assert_int_equal(threshold(config, "api.other", NULL), 1);
+    assert_int_equal(threshold(config, "api.example:8443", "claude-3-opus"), 2);
+    /* What a target leaves open comes from the next. */
+    struct policy policy = policy_of(config, "api.example", "claude-3-opus");
+    assert_int_equal(policy.breaker.open_ticks, breaker_ticks_of(UINT64_C(3000000000)));
+    assert_int_equal(policy.breaker.backoff_q8, 768);
+    config_free(config);
+}
+
+static void later_target_wins_among_equals(void **state)
+{
+    (void)state;
+    struct config *config =
+        load_good("[target one]\nmatch = *.a.example\nfailure_threshold = 1\nopen_seconds = 9\n"
+                  "[target two]\nmatch = h.*.example\nfailure_threshold = 2\n");
+
+    assert_int_equal(threshold(config, "h.a.example", NULL), 2);
+    assert_int_equal(policy_of(config, "h.a.example", NULL).breaker.open_ticks,
+                     breaker_ticks_of(UINT64_C(9000000000)));
+    config_free(config);
+}
+
+static void patterns_are_keys(void **state)
+{
+    (void)state;
+    struct config *config =
+        load_good("[target API.Example:443/Model]\nfailure_threshold = 1\n"
+                  "[target  port.example:8000 ]\n"
+                  "[target dot.example.]\n"
+                  "[target six]\nmatch = [::1]:8080/a/b?\nfailure_threshold = 2\n");
+    struct config_target_info info;
+
+    assert_int_equal(threshold(config, "api.example", "Model"), 1);
+    assert_int_equal(threshold(config, "api.example", "model"), 5);
+    assert_int_equal(threshold(config, "[::1]:8080", "a/bc"), 2);
+    assert_true(config_lists_host(config, SPAN_LIT("api.example")));
+    assert_true(config_lists_host(config, SPAN_LIT("port.example:8000")));
+    assert_true(config_lists_host(config, SPAN_LIT("dot.example")));
+    assert_false(config_lists_host(config, SPAN_LIT("port.example")));
+    struct policy policy;
+    assert_true(config_policy(config, SPAN_LIT("port.example:8000"), SPAN_NONE, &policy));
+    assert_false(config_policy(config, SPAN_LIT("api.example"), SPAN_NONE, &policy));
+    assert_true(config_target(config, 0, &info));
+    assert_string_equal(info.name, "API.Example:443/Model");
+    assert_string_equal(info.pattern, "api.example/Model");
+    assert_int_equal(info.line, 1);
+    assert_true(config_target(config, 3, &info));
+    assert_string_equal(info.name, "six");
+    assert_int_equal(info.line, 5);
+    assert_false(config_target(config, 4, &info));
+    config_free(config);
+}
+
+static void set_stands_above_environment_above_target(void **state)
+{
+    (void)state;
+    static const char *const environment[] = {"BREAKER_OPEN_SECONDS=8",
+                                              "BREAKER_OPEN_SECONDS=soon",
+                                              "BREAKER_BACKOFF=4",
+                                              "BREAKER_open_max=nought",
+                                              "BREAKER_LIB=/x",
+                                              "BREAKER_=",
+                                              "BREAKER_CONFIG=match",
+                                              "BREAKER_SET=x",
+                                              "BREAKER_DISABLED=0",
+                                              "BREAKERJITTER=x",
+                                              "BREAKER_JITTER",
+                                              "BREAKER_TABLE=/from/environment",
+                                              "OTHER=1",
+                                              NULL};
+    struct config_source source = {.path = fixture_path,
+                                   .environ = environment,
+                                   .set = "\n backoff = 5 \nfailure_status=500\nfailure_status="
+                                          "501\n"};
+    write_bytes("[breaker]\ntable = /from/file\n[target h]\nbackoff = 3\nopen_seconds = 7\n"
+                "jitter = 0\n",
+                strlen("[breaker]\ntable = /from/file\n[target h]\nbackoff = 3\nopen_seconds = 7\n"
+                       "jitter = 0\n"));
+    struct config *config = load_source(&source);
+    assert_non_null(config);
+    struct policy policy = policy_of(config, "h", NULL);
+    char origin[128];
+
+    assert_int_equal(policy.breaker.backoff_q8, 5 * 256);
+    assert_int_equal(policy.breaker.open_ticks, breaker_ticks_of(UINT64_C(8000000000)));
+    assert_int_equal(policy.breaker.jitter_q16, 0);
+    assert_true(status_set_has(&policy.outcome.failure_status, 501));
+    assert_false(status_set_has(&policy.outcome.failure_status, 502));
+    assert_string_equal(config_table_path(config), "/from/environment");
+    assert_explained(config, OPTION_backoff, "h", NULL, "5", "--set");
+    assert_explained(config, OPTION_open_seconds, "h", NULL, "8", "BREAKER_OPEN_SECONDS");
+    snprintf(origin, sizeof origin, "%s:6", fixture_path);
+    assert_explained(config, OPTION_jitter, "h", "m", "0", origin);
+    assert_explained(config, OPTION_jitter, NULL, NULL, "0.1", "default");
+    struct config_value value;
+    assert_false(config_explain(config, OPTION_COUNT, SPAN_NONE, SPAN_NONE, &value));
+    config_free(config);
+}
+
+static void globs(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *pattern, *text;
+        bool matches;
+    } cases[] = {
+        {"", "", true},           {"", "a", false},          {"*", "", true},
+        {"*", "abc", true},       {"a*c", "abbc", true},     {"a*c", "abcd", false},
+        {"?", "", false},         {"?", "a", true},          {"a?c", "abc", true},
+        {"*a*b", "xxaxxb", true}, {"*a*b", "xxbxxa", false}, {"**", "x", true},
+        {"[a]", "a", false},      {"[a]", "[a]", true},      {"a\\*", "a\\x", true},
+        {"abc", "ab", false},     {"ab", "abc", false},      {"*ab", "aab", true},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(config_glob(span_str(cases[i].pattern), span_str(cases[i].text)),
+                         cases[i].matches);
+    /* Backtracks to the last star only: quadratic at worst. */
+    char text[4096], pattern[64];
+    memset(text, 'a', sizeof text);
+    for (size_t i = 0; i < sizeof pattern; i++)
+        pattern[i] = i % 2 ? 'a' : '*';
+    pattern[63] = 'b';
+    assert_false(config_glob(span_of(pattern, sizeof pattern), span_of(text, sizeof text)));
+}
+
+static void errno_is_kept(void **state)
+{
+    (void)state;
+    struct config_source missing = {.path = "/nowhere/breaker.ini"};
+    char buf[256];
+    bool named;
+
+    errno = 77;
+    assert_null(load_source(&missing));
+    assert_int_equal(errno, 77);
+    config_find(NULL, "/nowhere", buf, sizeof buf, &named);
+    assert_int_equal(errno, 77);
+    config_free(load_good("[breaker]\n"));
+    errno = 77;
+    config_free(load_source(&(struct config_source){0}));
+    assert_int_equal(errno, 77);
+}
+
+static void finds_the_file(void **state)
+{
+    (void)state;
+    char home[64], dir[512], path[160], buf[256];
+    bool named;
+
+    snprintf(home, sizeof home, "%s/home", fixture_dir);
+    assert_string_equal(config_find("/nowhere/x.ini", home, buf, sizeof buf, &named),
+                        "/nowhere/x.ini");
+    assert_true(named);
+    snprintf(path, sizeof path, "%s/.config/breaker/breaker.ini", home);
+    const char *found = config_find(NULL, home, buf, sizeof buf, &named);
+    assert_false(named);
+    assert_true(!found || strcmp(found, "/etc/breaker/breaker.ini") == 0);
+    snprintf(dir, sizeof dir, "mkdir -p %s/.config/breaker && : > %s", home, path);
+    assert_int_equal(system(dir), 0);
+    assert_string_equal(config_find("", home, buf, sizeof buf, &named), path);
+    assert_false(named);
+    /* A relative HOME would be the working directory by another name; no room is no file. */
+    found = config_find(NULL, "home", buf, sizeof buf, &named);
+    assert_true(!found || strcmp(found, "/etc/breaker/breaker.ini") == 0);
+    assert_null(config_find(NULL, home, buf, 10, &named));
+    snprintf(dir, sizeof dir, "rm -r %s", home);
+    assert_int_equal(system(dir), 0);
+}
+
+static void options_tell_of_themselves(void **state)
+{
+    (void)state;
+    const struct config_option_info *info = config_option_info(OPTION_backoff);
+
+    assert_string_equal(info->key, "backoff");
+    assert_string_equal(info->type, "FACTOR");
+    assert_string_equal(info->fallback, "2");
+    assert_false(info->global);
+    assert_true(config_option_info(OPTION_table)->global);
+    assert_null(config_option_info(OPTION_COUNT));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(defaults_without_a_file),
+        cmocka_unit_test(every_key_reaches_its_place),
+        cmocka_unit_test(lease_is_never_shorter_than_the_open_time),
+        cmocka_unit_test(most_specific_target_wins),
+        cmocka_unit_test(later_target_wins_among_equals),
+        cmocka_unit_test(patterns_are_keys),
+        cmocka_unit_test(set_stands_above_environment_above_target),
+        cmocka_unit_test(globs),
+        cmocka_unit_test(errno_is_kept),
+        cmocka_unit_test(finds_the_file),
+        cmocka_unit_test(options_tell_of_themselves),
+    };
+
+    return cmocka_run_group_tests_name("config", tests, fixture_make, fixture_remove);
+}

@@ -1,0 +1,147 @@
+/* Values out of text: the same in every locale, exact at the bounds. */
+#include "config/values.h"
+
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static void assert_number(enum config_option option, const char *text, uint64_t expected)
+{
+    struct value value;
+
+    assert_true(value_parse(&options[option], span_str(text), &value));
+    assert_int_equal(value.number, expected);
+}
+
+static void assert_none(enum config_option option, const char *text)
+{
+    struct value value = {.number = 42};
+
+    assert_false(value_parse(&options[option], span_str(text), &value));
+    assert_int_equal(value.number, 42);
+}
+
+static void numbers(void **state)
+{
+    (void)state;
+    assert_number(OPTION_failure_threshold, "0", 0);
+    assert_number(OPTION_failure_threshold, "\t007 ", 7);
+    assert_number(OPTION_failure_threshold, "500", 500);
+    assert_none(OPTION_failure_threshold, "501");
+    assert_none(OPTION_failure_threshold, "5.0");
+    assert_none(OPTION_failure_threshold, "");
+    assert_none(OPTION_failure_threshold, "0x5");
+    assert_none(OPTION_failure_threshold, "+5");
+    assert_none(OPTION_failure_threshold, "5 5");
+    assert_number(OPTION_open_seconds, "0.1", 100000000);
+    assert_number(OPTION_open_seconds, "0.1000001", 100000000);
+    assert_number(OPTION_open_seconds, "86400", UINT64_C(86400000000000));
+    assert_none(OPTION_open_seconds, "86400.000001");
+    assert_none(OPTION_open_seconds, "0.099999");
+    assert_none(OPTION_open_seconds, ".");
+    assert_none(OPTION_open_seconds, "1.2.3");
+    assert_none(OPTION_open_seconds, "inf");
+    assert_none(OPTION_open_seconds, "18446744073709551616");
+    assert_number(OPTION_hang_after, ".5", 500000000);
+    assert_number(OPTION_hang_after, "5.", UINT64_C(5000000000));
+    assert_number(OPTION_jitter, "1", 1000000);
+    assert_number(OPTION_backoff, "1.25", 1250000);
+    assert_none(OPTION_backoff, "0.99");
+}
+
+static void no_locale_matters(void **state)
+{
+    (void)state;
+    /* Whichever the machine has; with none of them the test says nothing more than numbers(). */
+    if (!setlocale(LC_ALL, "de_DE.UTF-8") && !setlocale(LC_ALL, "tr_TR.UTF-8"))
+        setlocale(LC_ALL, "");
+    numbers(state);
+    struct value value;
+    assert_true(value_parse(&options[OPTION_mode], SPAN_LIT("ENFORCE"), &value));
+    setlocale(LC_ALL, "C");
+}
+
+static void words(void **state)
+{
+    (void)state;
+    assert_number(OPTION_should_retry, "TRUE", 1);
+    assert_number(OPTION_should_retry, "on", 1);
+    assert_number(OPTION_should_retry, "1", 1);
+    assert_number(OPTION_should_retry, "No", 0);
+    assert_none(OPTION_should_retry, "2");
+    assert_none(OPTION_should_retry, "");
+    assert_number(OPTION_match, "all", MATCH_ALL);
+    assert_number(OPTION_when_exhausted, "pass", EXHAUSTED_PASS);
+    assert_number(OPTION_deepbind, "keep", DEEPBIND_KEEP);
+    assert_none(OPTION_match, "al");
+    assert_none(OPTION_match, "all,");
+    assert_number(OPTION_log, "", 0);
+    assert_none(OPTION_log, "./x");
+}
+
+static void lists_add_up(void **state)
+{
+    (void)state;
+    const struct option *option = &options[OPTION_failure_status];
+    struct value value;
+    char full[VALUE_TEXT_MAX + 1];
+
+    assert_true(value_parse(option, SPAN_LIT(" 500 ,502-503, 100 599 "), &value));
+    assert_true(value_append(option, SPAN_LIT("408"), &value));
+    for (unsigned status = 0; status < 1024; status++) {
+        bool in = status == 500 || status == 502 || status == 503 || status == 100 ||
+                  status == 599 || status == 408;
+        assert_int_equal(status_set_has(&value.statuses, status), in);
+    }
+    assert_string_equal(value.text, "500 ,502-503, 100 599, 408");
+    static const char *const bad[] = {"99",       "600",  "5000", "500-", "-500",     "500-499",
+                                      "500,,501", ",500", "5x0",  "500;", "500--501", "500 - 501"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_none(OPTION_failure_status, bad[i]);
+        assert_false(value_append(option, span_str(bad[i]), &value));
+    }
+    assert_string_equal(value.text, "500 ,502-503, 100 599, 408");
+    for (size_t i = 0; i < sizeof full; i++)
+        full[i] = "500,"[i % 4];
+    assert_false(value_parse(option, span_of(full, sizeof full), &value));
+    assert_false(value_append(option, span_of(full, VALUE_TEXT_MAX - 10), &value));
+    assert_false(value_append(&options[OPTION_mode], SPAN_LIT("off"), &value));
+}
+
+static void every_default_is_a_value(void **state)
+{
+    (void)state;
+    struct value value;
+
+    for (unsigned i = 0; i < OPTION_COUNT; i++)
+        assert_true(value_parse(&options[i], span_str(options[i].fallback), &value));
+}
+
+static void keys_are_found(void **state)
+{
+    (void)state;
+    assert_int_equal(option_find(SPAN_LIT("jitter")), OPTION_jitter);
+    assert_int_equal(option_find(SPAN_LIT("Jitter")), OPTION_COUNT);
+    assert_int_equal(option_find(SPAN_LIT("")), OPTION_COUNT);
+    assert_string_equal(option_nearest(SPAN_LIT("failure-treshold")), "failure_threshold");
+    assert_string_equal(option_nearest(SPAN_LIT("open_second")), "open_seconds");
+    assert_non_null(option_nearest(SPAN_LIT("")));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(no_locale_matters),
+        cmocka_unit_test(words),
+        cmocka_unit_test(lists_add_up),
+        cmocka_unit_test(every_default_is_a_value),
+        cmocka_unit_test(keys_are_found),
+    };
+
+    return cmocka_run_group_tests_name("values", tests, NULL, NULL);
+}
