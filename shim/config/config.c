@@ -1,6 +1,6 @@
-#include "config/config.h"
-
-#include "config/reader.h"
+/*
+ * config.c - finding, reading and keeping a configuration.
+ */
 #include "config/load.h"
 
 #include <errno.h>
@@ -12,220 +12,29 @@
 
 #define CONFIG_FILE_MAX (1 << 20)
 
-/* --- problems ----------------------------------------------------------------------------------
- */
+/* --- what the reader and inih tell
+ * --------------------------------------------------------------- */
 
-void load_problem(struct load *load, const char *file, unsigned line, struct span key,
-                  const char *expected, const char *found)
-{
-    struct config_problem p = {.line = line};
-
-    load->problems++;
-    if (!load->report)
-        return;
-    snprintf(p.file, sizeof p.file, "%s", file);
-    snprintf(p.key, sizeof p.key, "%.*s", (int)(key.len < 60 ? key.len : 60), key.ptr);
-    snprintf(p.text, sizeof p.text, "expected %.180s, found %.120s", expected, found);
-    load->report(&p, load->data);
-}
-
-static void problem_here(struct load *load, struct span key, const char *expected,
+static void line_refused(struct reader *reader, struct span key, const char *expected,
                          const char *found)
 {
-    load_problem(load, load->config->file, load->reader.line, key, expected, found);
+    load_problem_here(reader->data, key, expected, found);
 }
 
-static void line_refused(struct reader *reader, const char *expected, const char *found)
+static void section_begun(struct reader *reader, struct span name)
 {
-    problem_here(reader->data, SPAN_LIT("line"), expected, found);
+    sections_begin(reader->data, name);
 }
 
-/* What was expected of an option, with its bounds. */
-static const char *expectation(const struct option *option, char *buf, size_t size)
-{
-    if (option->min != option->max && option->type != VALUE_STATUS)
-        snprintf(buf, size, "%s from %g to %g", option->expected, option->min, option->max);
-    else
-        snprintf(buf, size, "%s", option->expected);
-    return buf;
-}
-
-/* --- values ------------------------------------------------------------------------------------
- */
-
-void load_value(struct load *load, struct layer *layer, const char *file, unsigned line,
-                struct span key, struct span text)
-{
-    char expected[200], found[120];
-    enum config_option option = option_find(key);
-
-    snprintf(found, sizeof found, "\"%.*s\"", (int)(text.len < 100 ? text.len : 100), text.ptr);
-    if (option == OPTION_COUNT) {
-        snprintf(expected, sizeof expected, "a key such as %s", option_nearest(key));
-        load_problem(load, file, line, key, expected, "an unknown key");
-        return;
-    }
-    const struct option *info = &options[option];
-    if (load->target && layer == load->layer && info->global) {
-        load_problem(load, file, line, key, "a key that a target may set",
-                     "one for [breaker] only");
-        return;
-    }
-    if (layer_has(layer, option)) {
-        if (info->type != VALUE_STATUS)
-            load_problem(load, file, line, key, "each key once",
-                         "it was set before in this section");
-        else if (!value_append(info, text, &layer->value[option]))
-            load_problem(load, file, line, key, expectation(info, expected, sizeof expected),
-                         found);
-        return;
-    }
-    if (!value_parse(info, text, &layer->value[option])) {
-        load_problem(load, file, line, key, expectation(info, expected, sizeof expected), found);
-        return;
-    }
-    layer->set[option / 32] |= UINT32_C(1) << (option % 32);
-    layer->line[option] = line;
-}
-
-/* --- targets -----------------------------------------------------------------------------------
- */
-
-static bool set_pattern(struct target *target, struct span text)
-{
-    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
-    size_t host_len = slash ? (size_t)(slash - text.ptr) : text.len;
-    struct span model = span_skip(text, host_len);
-
-    if (host_len == 0 || text.len >= CONFIG_PATTERN_MAX || model.len == 1)
-        return false;
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.ptr[i] <= 0x20)
-            return false;
-    for (size_t i = 0; i < host_len; i++)
-        target->pattern[i] = span_lower(text.ptr[i]);
-    if (host_len > 4 && memcmp(target->pattern + host_len - 4, ":443", 4) == 0)
-        host_len -= 4;
-    memcpy(target->pattern + host_len, model.ptr, model.len);
-    target->pattern[host_len + model.len] = '\0';
-    target->host_len = host_len;
-    return true;
-}
-
-static struct target *add_target(struct load *load, struct span name)
-{
-    struct config *config = load->config;
-
-    if (config->target_count == config->target_room) {
-        unsigned room = config->target_room ? config->target_room * 2 : 8;
-        struct target **more = realloc(config->targets, room * sizeof *more);
-        if (!more)
-            return NULL;
-        config->targets = more;
-        config->target_room = room;
-    }
-    struct target *target = calloc(1, sizeof *target);
-    if (!target)
-        return NULL;
-    memcpy(target->name, name.ptr, name.len);
-    target->line = load->reader.line;
-    target->order = config->target_count;
-    config->targets[config->target_count++] = target;
-    return target;
-}
-
-static struct target *find_target(const struct config *config, struct span name)
-{
-    for (unsigned i = 0; i < config->target_count; i++)
-        if (span_eq(span_str(config->targets[i]->name), name))
-            return config->targets[i];
-    return NULL;
-}
-
-/* --- sections ----------------------------------------------------------------------------------
- */
-
-static void begin_target(struct load *load, struct span name)
-{
-    struct span key = span_str(load->section);
-
-    if (name.len == 0 || name.len > CONFIG_NAME_MAX - 7) {
-        problem_here(load, key,
-                     "a target name of at most 41 bytes (a longer pattern goes into match =)",
-                     name.len ? "a longer one" : "none");
-    } else if (find_target(load->config, name)) {
-        problem_here(load, key, "each target once", "it stands above already");
-    } else if (load->config->target_count == CONFIG_TARGETS_MAX) {
-        problem_here(load, key, "at most 256 targets", "one more");
-    } else if (!(load->target = add_target(load, name))) {
-        problem_here(load, key, "memory", "none");
-    } else {
-        load->layer = &load->target->layer;
-        if (!set_pattern(load->target, name))
-            load->target->pattern[0] = '\0'; /* told at the end, unless match = gives one */
-    }
-}
-
-static void begin_section(struct load *load, const char *section)
-{
-    struct span name = span_of(section, strlen(section));
-
-    load->layer = NULL;
-    load->target = NULL;
-    load->in_section = true;
-    snprintf(load->section, sizeof load->section, "[%.*s]", CONFIG_NAME_MAX, name.ptr);
-    if (span_eq(name, SPAN_LIT("breaker"))) {
-        load->layer = &load->config->breaker;
-    } else if (span_starts(name, SPAN_LIT("target "))) {
-        name = span_skip(name, 7);
-        while (name.len > 0 && name.ptr[0] == ' ')
-            name = span_skip(name, 1);
-        begin_target(load, name);
-    } else {
-        problem_here(load, span_str(load->section), "[breaker] or [target NAME]",
-                     "an unknown section");
-    }
-}
-
-static void set_in_section(struct load *load, struct span key, struct span value)
-{
-    if (!load->layer)
-        return; /* its section was told */
-    if (load->target && span_eq(key, SPAN_LIT("match"))) {
-        if (load->target->pattern_given)
-            problem_here(load, key, "each key once", "it was set before in this section");
-        load->target->pattern_given = true;
-        if (!set_pattern(load->target, value)) {
-            problem_here(load, key, "HOST[/MODEL], with * and ?",
-                         value.len ? value.ptr : "nothing");
-            load->target->pattern[0] = '*'; /* told once */
-        }
-        return;
-    }
-    load_value(load, load->layer, load->config->file, load->reader.line, key, value);
-}
-
-/* inih calls it per key; a section without keys is not told, and does nothing. */
+/* inih's idea of the section is not needed: the reader announced it. */
 static int handle(void *data, const char *section, const char *name, const char *value)
 {
     struct load *load = data;
-    char shown[CONFIG_NAME_MAX + 16];
 
-    snprintf(shown, sizeof shown, "[%.*s]", CONFIG_NAME_MAX, section);
-    if (!load->in_section || strcmp(shown, load->section) != 0)
-        begin_section(load, section);
-    set_in_section(load, span_str(name), span_str(value ? value : ""));
+    (void)section;
+    load->reader.waiting = false;
+    sections_set(load, span_str(name), span_str(value ? value : ""));
     return 1;
-}
-
-static void check_patterns(struct load *load)
-{
-    for (unsigned i = 0; i < load->config->target_count; i++) {
-        const struct target *target = load->config->targets[i];
-        if (target->pattern[0] == '\0')
-            load_problem(load, load->config->file, target->line, span_str(target->name),
-                         "HOST[/MODEL] as the target's name, or match =", "neither");
-    }
 }
 
 /* --- the file ----------------------------------------------------------------------------------
@@ -234,7 +43,7 @@ static void check_patterns(struct load *load)
 static const char *why_refused(const struct stat *st)
 {
     if (!S_ISREG(st->st_mode))
-        return "something else";
+        return "a directory or a device";
     if (st->st_uid != 0 && st->st_uid != geteuid())
         return "a file of another owner";
     if (st->st_mode & 0022)
@@ -244,7 +53,24 @@ static const char *why_refused(const struct stat *st)
     return NULL;
 }
 
-/* The whole file in memory of its own, or NULL with the problem told. */
+/* Fills `text`; false: the file could not be read to its end. A file that shrank meanwhile is
+ * being written: its end may stand for something else. */
+static bool read_all(int fd, char *text, size_t size)
+{
+    size_t at = 0;
+
+    while (at < size) {
+        ssize_t n = read(fd, text + at, size - at);
+        if (n > 0)
+            at += (size_t)n;
+        else if (n == 0 || errno != EINTR)
+            return false;
+    }
+    return true;
+}
+
+/* The whole file in memory of its own, or NULL with the problem told. Symlinks are followed (dot
+ * files often are some); what they lead to is judged. */
 static char *read_file(struct load *load, size_t *len)
 {
     static const char expected[] =
@@ -254,32 +80,32 @@ static char *read_file(struct load *load, size_t *len)
     const char *found = NULL;
     int fd = open(load->config->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-    if (fd < 0 || fstat(fd, &st) != 0)
+    if (fd < 0 || fstat(fd, &st) != 0) {
         found = errno == ENOENT ? "no such file" : "one that cannot be opened";
-    else
-        found = why_refused(&st);
-    if (!found && !(text = malloc((size_t)st.st_size + 1)))
-        found = "no memory";
-    if (!found) {
-        size_t at = 0;
-        ssize_t n;
-        while (at < (size_t)st.st_size && (n = read(fd, text + at, (size_t)st.st_size - at)) > 0)
-            at += (size_t)n;
-        *len = at;
+    } else if (!(found = why_refused(&st))) {
+        *len = (size_t)st.st_size;
+        text = malloc(*len + 1);
+        if (!text)
+            found = "no memory";
+        else if (!read_all(fd, text, *len))
+            found = "one that cannot be read to its end";
     }
     if (fd >= 0)
         close(fd);
-    if (found)
+    if (found) {
         load_problem(load, load->config->file, 0, SPAN_LIT("file"), expected, found);
+        free(text);
+        return NULL;
+    }
     return text;
 }
 
 static void load_file(struct load *load, const char *path)
 {
-    size_t len = 0;
+    char *file = load->config->file;
+    size_t room = sizeof load->config->file, len = 0;
 
-    if (snprintf(load->config->file, sizeof load->config->file, "%s", path) >=
-        (int)sizeof load->config->file) {
+    if (snprintf(file, room, "%s", path) >= (int)room) {
         load_problem(load, path, 0, SPAN_LIT("file"), "a path of at most 255 bytes",
                      "a longer one");
         return;
@@ -287,28 +113,39 @@ static void load_file(struct load *load, const char *path)
     char *text = read_file(load, &len);
     if (!text)
         return;
-    load->reader =
-        (struct reader){.text = span_of(text, len), .refused = line_refused, .data = load};
-    unsigned told = load->problems;
+    load->reader = (struct reader){.text = span_of(text, len),
+                                   .refused = line_refused,
+                                   .section = section_begun,
+                                   .data = load};
     int error = ini_parse_stream(reader_next, &load->reader, handle, load);
-    if (error > 0 && load->problems == told)
-        load_problem(load, load->config->file, (unsigned)error, SPAN_LIT("line"),
-                     "[section], key = value, or a comment", "something else");
-    else if (error < 0)
-        load_problem(load, load->config->file, 0, SPAN_LIT("file"), "memory", "none");
-    check_patterns(load);
+    if (error && load->problems == 0) /* the reader tells of lines; this is memory, or a new inih */
+        load_problem(load, file, error > 0 ? (unsigned)error : 0, SPAN_LIT("file"),
+                     "one that inih can read", "something else");
+    sections_check(load);
     free(text);
+    load->reader = (struct reader){0};
 }
 
 /* --- public ------------------------------------------------------------------------------------
  */
 
+static void free_layer(struct layer *layer)
+{
+    for (unsigned option = 0; option < OPTION_COUNT; option++)
+        free(layer->setting[option]);
+}
+
 void config_free(struct config *config)
 {
     if (!config)
         return;
-    for (unsigned i = 0; i < config->target_count; i++)
+    for (unsigned i = 0; i < config->target_count; i++) {
+        free_layer(&config->targets[i]->layer);
         free(config->targets[i]);
+    }
+    free_layer(&config->breaker);
+    free_layer(&config->environment);
+    free_layer(&config->set);
     free(config->targets);
     free(config->ranked);
     free(config);
@@ -323,15 +160,14 @@ struct config *config_load(const struct config_source *source, config_report *re
     if (load.config && source->path)
         load_file(&load, source->path);
     if (load.config) {
-        load_overrides(&load, source);
+        overrides_load(&load, source);
         load.config->ranked = calloc(load.config->target_count + 1, sizeof *load.config->ranked);
     }
     if (!load.config || !load.config->ranked || load.problems) {
         config_free(load.config);
         load.config = NULL;
     } else {
-        config_rank(load.config);
-        config_base(load.config);
+        config_settle(load.config);
     }
     errno = saved;
     return load.config;

@@ -61,10 +61,11 @@ typedef void config_report(const struct config_problem *problem, void *data);
 struct config;
 
 /*
- * Reads and judges everything; reports every problem. Returns the configuration, or NULL when there
- * was any problem or no memory (`report` may be NULL). The file must be regular, belong to root or
- * to the effective user and not be writable by group or others; a missing file at a default place
- * is no problem (path NULL), one that was named is. Free with config_free().
+ * Reads and judges everything; reports every problem, at most 100 of the file. Returns the
+ * configuration, or NULL when there was any problem or no memory (`report` may be NULL). The file
+ * must be regular, belong to root or to the effective user and not be writable by group or others;
+ * a missing file at a default place is no problem (path NULL), one that was named is. Free with
+ * config_free().
  */
 struct config *config_load(const struct config_source *source, config_report *report, void *data);
 void config_free(struct config *config); /* accepts NULL */

@@ -35,7 +35,7 @@ static void origin_of(const struct config *config, const struct layer *layer,
         }
         snprintf(buf, size, "BREAKER_%s", key);
     } else {
-        snprintf(buf, size, "%s:%u", config->file, layer->line[option]);
+        snprintf(buf, size, "%s:%u", config->file, layer->setting[option]->line);
     }
 }
 
@@ -46,7 +46,7 @@ bool config_explain(const struct config *config, enum config_option option, stru
         return false;
     const struct layer *layer = config_layer(config, option, host, model);
     snprintf(out->text, sizeof out->text, "%s",
-             layer ? layer->value[option].text : options[option].fallback);
+             layer ? layer->setting[option]->value.text : options[option].fallback);
     origin_of(config, layer, option, out->origin, sizeof out->origin);
     return true;
 }

@@ -7,27 +7,38 @@
 #include "config/reader.h"
 #include "config/settings.h"
 
-/* A load under way. */
+#define LOAD_PROBLEMS_MAX 100 /* then the rest of the file is not read: it is something else */
+
 struct load {
     struct config *config;
     config_report *report;
     void *data;
     unsigned problems;
     struct reader reader;
-    struct layer *layer;   /* of the section in hand; NULL: an unknown one, told once */
+    struct layer *layer;   /* of the section in hand; NULL: a refused one, told once */
     struct target *target; /* of the section in hand, if it is one */
-    char section[CONFIG_NAME_MAX + 16];
-    bool in_section;
+    bool in_section;       /* false: before the first one */
+    bool breaker_seen;
 };
 
 void load_problem(struct load *load, const char *file, unsigned line, struct span key,
                   const char *expected, const char *found);
 
+/* The same of the line of the file that is in hand. */
+void load_problem_here(struct load *load, struct span key, const char *expected, const char *found);
+
 /* Judges one assignment and puts it into `layer`. */
 void load_value(struct load *load, struct layer *layer, const char *file, unsigned line,
                 struct span key, struct span text);
 
+/* sections.c: a section's head; SPAN_NONE: one that was refused. */
+void sections_begin(struct load *load, struct span name);
+/* One assignment in it. */
+void sections_set(struct load *load, struct span key, struct span text);
+/* At the end of the file: what only then can be judged. */
+void sections_check(struct load *load);
+
 /* overrides.c: the environment, then --set. */
-void load_overrides(struct load *load, const struct config_source *source);
+void overrides_load(struct load *load, const struct config_source *source);
 
 #endif

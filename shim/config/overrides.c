@@ -11,35 +11,38 @@ static bool is_reserved(struct span name)
            span_eq(name, SPAN_LIT("DISABLED"));
 }
 
+/* "OPEN_SECONDS" to "open_seconds"; OPTION_COUNT when it is no option's name. */
+static enum config_option option_of_name(struct span name, char *key, size_t size)
+{
+    if (name.len >= size || is_reserved(name))
+        return OPTION_COUNT;
+    for (size_t i = 0; i < name.len; i++) {
+        if (name.ptr[i] >= 'a' && name.ptr[i] <= 'z')
+            return OPTION_COUNT;
+        key[i] = span_lower(name.ptr[i]);
+    }
+    return option_find(span_of(key, name.len));
+}
+
+/* Names that are no options are somebody else's. Of a name that stands twice the first counts, as
+ * for getenv(). */
 static void load_environment(struct load *load, const char *const *environment)
 {
+    struct layer *layer = &load->config->environment;
+
     for (; environment && *environment; environment++) {
         struct span entry = span_str(*environment);
         char key[64], file[80];
-        if (!span_starts(entry, SPAN_LIT("BREAKER_")))
-            continue;
-        entry = span_skip(entry, 8);
         const char *equals = memchr(entry.ptr, '=', entry.len);
-        size_t len = equals ? (size_t)(equals - entry.ptr) : 0;
-        if (len == 0 || len >= sizeof key || is_reserved(span_of(entry.ptr, len)))
+        if (!equals || !span_starts(entry, SPAN_LIT("BREAKER_")))
             continue;
-        for (size_t i = 0; i < len; i++)
-            key[i] = span_lower(entry.ptr[i]);
-        if (option_find(span_of(key, len)) == OPTION_COUNT)
-            continue; /* a name of somebody else's */
-        snprintf(file, sizeof file, "BREAKER_%.*s", (int)len, entry.ptr);
-        load_value(load, &load->config->environment, file, 0, span_of(key, len),
-                   span_str(equals + 1));
+        struct span name = span_of(entry.ptr + 8, (size_t)(equals - entry.ptr) - 8);
+        enum config_option option = option_of_name(name, key, sizeof key);
+        if (option == OPTION_COUNT || layer_has(layer, option))
+            continue;
+        snprintf(file, sizeof file, "BREAKER_%.*s", (int)name.len, name.ptr);
+        load_value(load, layer, file, 0, span_of(key, name.len), span_str(equals + 1));
     }
-}
-
-static struct span trim(struct span text)
-{
-    while (text.len > 0 && text.ptr[0] == ' ')
-        text = span_skip(text, 1);
-    while (text.len > 0 && text.ptr[text.len - 1] == ' ')
-        text.len--;
-    return text;
 }
 
 static void load_set(struct load *load, struct span lines)
@@ -55,13 +58,13 @@ static void load_set(struct load *load, struct span lines)
             load_problem(load, "--set", 0, line, "KEY=VALUE", "no '='");
             continue;
         }
-        struct span key = trim(span_of(line.ptr, (size_t)(equals - line.ptr)));
+        struct span key = value_trim(span_of(line.ptr, (size_t)(equals - line.ptr)));
         load_value(load, &load->config->set, "--set", 0, key,
-                   trim(span_skip(line, (size_t)(equals + 1 - line.ptr))));
+                   value_trim(span_skip(line, (size_t)(equals + 1 - line.ptr))));
     }
 }
 
-void load_overrides(struct load *load, const struct config_source *source)
+void overrides_load(struct load *load, const struct config_source *source)
 {
     load->layer = NULL;
     load->target = NULL;

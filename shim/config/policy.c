@@ -68,7 +68,7 @@ static int compare_targets(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-void config_rank(struct config *config)
+static void rank(struct config *config)
 {
     for (unsigned i = 0; i < config->target_count; i++)
         config->ranked[i] = config->targets[i];
@@ -187,18 +187,10 @@ static void apply(struct policy *policy, enum config_option option, const struct
 
 static void apply_layer(struct policy *policy, const struct layer *layer)
 {
-    for (unsigned option = 0; option < OPTION_COUNT; option++)
-        if (layer_has(layer, (enum config_option)option))
-            apply(policy, (enum config_option)option, &layer->value[option]);
-}
-
-void config_base(struct config *config)
-{
-    for (unsigned option = 0; option < OPTION_COUNT; option++) {
-        struct value value = default_value((enum config_option)option);
-        apply(&config->base, (enum config_option)option, &value);
+    for (uint32_t left = layer->set; left; left &= left - 1) {
+        enum config_option option = (enum config_option)__builtin_ctz(left);
+        apply(policy, option, &layer->setting[option]->value);
     }
-    apply_layer(&config->base, &config->breaker);
 }
 
 bool config_policy(const struct config *config, struct span host, struct span model,
@@ -235,24 +227,36 @@ static uint64_t choice_of(const struct config *config, enum config_option option
 {
     const struct layer *layer = config_layer(config, option, SPAN_NONE, SPAN_NONE);
 
-    return layer ? layer->value[option].number : default_value(option).number;
+    return layer ? layer->setting[option]->value.number : default_value(option).number;
 }
 
 static const char *path_of(const struct config *config, enum config_option option)
 {
     const struct layer *layer = config_layer(config, option, SPAN_NONE, SPAN_NONE);
 
-    return layer ? layer->value[option].text : options[option].fallback;
+    return layer ? layer->setting[option]->value.text : options[option].fallback;
+}
+
+void config_settle(struct config *config)
+{
+    rank(config);
+    for (unsigned option = 0; option < OPTION_COUNT; option++) {
+        struct value value = default_value((enum config_option)option);
+        apply(&config->base, (enum config_option)option, &value);
+    }
+    apply_layer(&config->base, &config->breaker);
+    config->match = (enum config_match)choice_of(config, OPTION_match);
+    config->deepbind = (enum config_deepbind)choice_of(config, OPTION_deepbind);
 }
 
 enum config_match config_match(const struct config *config)
 {
-    return (enum config_match)choice_of(config, OPTION_match);
+    return config->match;
 }
 
 enum config_deepbind config_deepbind(const struct config *config)
 {
-    return (enum config_deepbind)choice_of(config, OPTION_deepbind);
+    return config->deepbind;
 }
 
 const char *config_table_path(const struct config *config)

@@ -7,19 +7,26 @@
 #include "config/values.h"
 
 #define CONFIG_TARGETS_MAX 256
-#define CONFIG_NAME_MAX    48 /* inih cuts section names at 49 characters (FIELD-NOTES 8) */
+#define CONFIG_NAME_MAX    49 /* of a section; inih cuts there (FIELD-NOTES 8) */
 #define CONFIG_PATTERN_MAX 256
 
-/* One place that may set any option: [breaker], a target, the environment, --set. */
-struct layer {
-    uint32_t set[(OPTION_COUNT + 31) / 32]; /* which options it sets, one bit each */
-    unsigned line[OPTION_COUNT];            /* where; 0 for the environment and --set */
-    struct value value[OPTION_COUNT];
+/* One assignment. */
+struct setting {
+    unsigned line; /* 0 for the environment and --set */
+    struct value value;
 };
+
+/* One place that may set any option: [breaker], a target, the environment, --set. Holds memory only
+ * for what it sets: every process of a preloaded program reads the file. */
+struct layer {
+    uint32_t set; /* which options it sets, one bit each; the bit is set iff the pointer is */
+    struct setting *setting[OPTION_COUNT];
+};
+_Static_assert(OPTION_COUNT <= 32, "struct layer has a bit for each option");
 
 static inline bool layer_has(const struct layer *layer, enum config_option option)
 {
-    return layer->set[option / 32] >> (option % 32) & 1;
+    return layer->set >> option & 1;
 }
 
 struct target {
@@ -36,6 +43,8 @@ struct config {
     char file[256];
     struct layer breaker, environment, set;
     struct policy base; /* defaults and [breaker], before targets */
+    enum config_match match;
+    enum config_deepbind deepbind;
     unsigned target_count;
     unsigned target_room;
     struct target **targets; /* file order */
@@ -46,9 +55,7 @@ struct config {
 const struct layer *config_layer(const struct config *config, enum config_option option,
                                  struct span host, struct span model);
 
-/* policy.c: orders config->ranked. */
-void config_rank(struct config *config);
-/* policy.c: makes config->base. */
-void config_base(struct config *config);
+/* policy.c: what a load computes once, when everything is read: ranked, base, match, deepbind. */
+void config_settle(struct config *config);
 
 #endif

@@ -1,100 +1,7 @@
+/*
+ * values.c - option values out of text, whatever the locale.
+ */
 #include "config/values.h"
-
-/* --- the table ---------------------------------------------------------------------------------
- */
-
-static const char *const choice_match[] = {"llm", "listed", "all", NULL};
-static const char *const choice_deepbind[] = {"mask", "keep", NULL};
-static const char *const choice_mode[] = {"enforce", "off", NULL};
-static const char *const choice_exhausted[] = {"503", "pass", NULL};
-
-#define GLOBAL                true
-#define TARGET                false
-#define TYPE_UINT             VALUE_UINT, NULL, "a whole number"
-#define TYPE_SECONDS          VALUE_SECONDS, NULL, "a number of seconds"
-#define TYPE_RATIO            VALUE_RATIO, NULL, "a number"
-#define TYPE_FACTOR           VALUE_FACTOR, NULL, "a number"
-#define TYPE_BOOL             VALUE_BOOL, NULL, "true or false"
-#define TYPE_PATH             VALUE_PATH, NULL, "an absolute path"
-#define TYPE_STATUS           VALUE_STATUS, NULL, "a list of HTTP statuses and ranges, as in 408, 500-504"
-#define TYPE_CHOICE_MATCH     VALUE_CHOICE, choice_match, "llm, listed or all"
-#define TYPE_CHOICE_DEEPBIND  VALUE_CHOICE, choice_deepbind, "mask or keep"
-#define TYPE_CHOICE_MODE      VALUE_CHOICE, choice_mode, "enforce or off"
-#define TYPE_CHOICE_EXHAUSTED VALUE_CHOICE, choice_exhausted, "503 or pass"
-
-#define ROW(key, fallback, min, max, scope, text, ...)                                             \
-    row(key, fallback, min, max, scope, text, __VA_ARGS__)
-#define row(key_, fallback_, min_, max_, scope_, text_, type_, choices_, expected_)                \
-    {.key = key_,                                                                                  \
-     .type = type_,                                                                                \
-     .fallback = fallback_,                                                                        \
-     .min = min_,                                                                                  \
-     .max = max_,                                                                                  \
-     .global = scope_,                                                                             \
-     .text = text_,                                                                                \
-     .choices = choices_,                                                                          \
-     .expected = expected_},
-
-const struct option options[OPTION_COUNT] = {
-#define OPTION(key, type, fallback, min, max, scope, text)                                         \
-    ROW(#key, fallback, min, max, scope, text, TYPE_##type)
-#include "config/options.def"
-#undef OPTION
-};
-
-enum config_option option_find(struct span key)
-{
-    unsigned i = 0;
-
-    while (i < OPTION_COUNT && !span_eq(key, span_str(options[i].key)))
-        i++;
-    return (enum config_option)i;
-}
-
-/* Levenshtein distance of short words, capped. */
-static unsigned distance(struct span a, struct span b)
-{
-    unsigned row[65];
-
-    if (a.len > 64)
-        a.len = 64;
-    if (b.len > 64)
-        b.len = 64;
-    for (unsigned j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= a.len; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= b.len; j++) {
-            unsigned best = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[b.len];
-}
-
-const char *option_nearest(struct span key)
-{
-    unsigned best = UINT32_MAX;
-    const char *nearest = options[0].key;
-
-    for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        unsigned d = distance(key, span_str(options[i].key));
-        if (d < best) {
-            best = d;
-            nearest = options[i].key;
-        }
-    }
-    return nearest;
-}
-
-/* --- values ------------------------------------------------------------------------------------
- */
 
 /* Decimal number without sign or exponent, as millionths. No strtod: it obeys the locale. */
 static bool parse_millionths(struct span text, bool whole, uint64_t *out)
@@ -155,7 +62,7 @@ static bool parse_choice(const struct option *option, struct span text, uint64_t
     return false;
 }
 
-static struct span trim(struct span text)
+struct span value_trim(struct span text)
 {
     while (text.len > 0 && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
         text = span_skip(text, 1);
@@ -180,11 +87,12 @@ static bool parse_status(struct span text, unsigned *out)
 /* "408, 500-504": items separated by commas or blanks. */
 static bool parse_statuses(struct span text, struct status_set *set)
 {
-    text = trim(text);
+    text = value_trim(text);
     while (text.len > 0) {
         size_t end = 0;
         unsigned first, last;
-        while (end < text.len && text.ptr[end] != ',' && text.ptr[end] != ' ')
+        while (end < text.len && text.ptr[end] != ',' && text.ptr[end] != ' ' &&
+               text.ptr[end] != '\t')
             end++;
         struct span item = span_of(text.ptr, end);
         const char *dash = item.len ? memchr(item.ptr, '-', item.len) : NULL;
@@ -194,9 +102,9 @@ static bool parse_statuses(struct span text, struct status_set *set)
             return false;
         for (; first <= last; first++)
             status_set_add(set, first);
-        text = trim(span_skip(text, end));
+        text = value_trim(span_skip(text, end));
         if (text.len > 0 && text.ptr[0] == ',')
-            text = trim(span_skip(text, 1));
+            text = value_trim(span_skip(text, 1));
     }
     return true;
 }
@@ -214,7 +122,7 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
     struct value value = {0};
     bool good = false;
 
-    text = trim(text);
+    text = value_trim(text);
     if (!text.ptr || text.len >= VALUE_TEXT_MAX)
         return false;
     switch (option->type) {

@@ -1,0 +1,97 @@
+/*
+ * options.c - the table of options, made from options.def.
+ */
+#include "config/options.h"
+
+#include <stdint.h>
+
+static const char *const choice_match[] = {"llm", "listed", "all", NULL};
+static const char *const choice_deepbind[] = {"mask", "keep", NULL};
+static const char *const choice_mode[] = {"enforce", "off", NULL};
+static const char *const choice_exhausted[] = {"503", "pass", NULL};
+
+#define GLOBAL                true
+#define TARGET                false
+#define TYPE_UINT             VALUE_UINT, NULL, "a whole number"
+#define TYPE_SECONDS          VALUE_SECONDS, NULL, "a number of seconds"
+#define TYPE_RATIO            VALUE_RATIO, NULL, "a number"
+#define TYPE_FACTOR           VALUE_FACTOR, NULL, "a number"
+#define TYPE_BOOL             VALUE_BOOL, NULL, "true or false"
+#define TYPE_PATH             VALUE_PATH, NULL, "an absolute path"
+#define TYPE_STATUS           VALUE_STATUS, NULL, "a list of HTTP statuses and ranges, as in 408, 500-504"
+#define TYPE_CHOICE_MATCH     VALUE_CHOICE, choice_match, "llm, listed or all"
+#define TYPE_CHOICE_DEEPBIND  VALUE_CHOICE, choice_deepbind, "mask or keep"
+#define TYPE_CHOICE_MODE      VALUE_CHOICE, choice_mode, "enforce or off"
+#define TYPE_CHOICE_EXHAUSTED VALUE_CHOICE, choice_exhausted, "503 or pass"
+
+/* Through a second macro, so that TYPE_... is three arguments by then. */
+#define ROW(...) row(__VA_ARGS__)
+#define row(key_, fallback_, min_, max_, scope_, text_, type_, choices_, expected_)                \
+    {.key = key_,                                                                                  \
+     .type = type_,                                                                                \
+     .fallback = fallback_,                                                                        \
+     .min = min_,                                                                                  \
+     .max = max_,                                                                                  \
+     .bounds = "from " #min_ " to " #max_,                                                         \
+     .global = scope_,                                                                             \
+     .text = text_,                                                                                \
+     .choices = choices_,                                                                          \
+     .expected = expected_},
+
+const struct option options[OPTION_COUNT] = {
+#define OPTION(key, type, fallback, min, max, scope, text)                                         \
+    ROW(#key, fallback, min, max, scope, text, TYPE_##type)
+#include "config/options.def"
+#undef OPTION
+};
+
+enum config_option option_find(struct span key)
+{
+    unsigned i = 0;
+
+    while (i < OPTION_COUNT && !span_eq(key, span_str(options[i].key)))
+        i++;
+    return (enum config_option)i;
+}
+
+/* Levenshtein distance of short words, capped. */
+static unsigned distance(struct span a, struct span b)
+{
+    unsigned row[65];
+
+    if (a.len > 64)
+        a.len = 64;
+    if (b.len > 64)
+        b.len = 64;
+    for (unsigned j = 0; j <= b.len; j++)
+        row[j] = j;
+    for (unsigned i = 1; i <= a.len; i++) {
+        unsigned diagonal = row[0];
+        row[0] = i;
+        for (unsigned j = 1; j <= b.len; j++) {
+            unsigned best = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
+            diagonal = row[j];
+            if (row[j] + 1 < best)
+                best = row[j] + 1;
+            if (row[j - 1] + 1 < best)
+                best = row[j - 1] + 1;
+            row[j] = best;
+        }
+    }
+    return row[b.len];
+}
+
+const char *option_nearest(struct span key)
+{
+    unsigned best = UINT32_MAX;
+    const char *nearest = options[0].key;
+
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        unsigned d = distance(key, span_str(options[i].key));
+        if (d < best) {
+            best = d;
+            nearest = options[i].key;
+        }
+    }
+    return nearest;
+}

@@ -1,0 +1,39 @@
+/*
+ * options.h - the table of options behind options.def. Private to config/. Pure.
+ */
+#ifndef BREAKER_CONFIG_OPTIONS_H
+#define BREAKER_CONFIG_OPTIONS_H
+
+#include "config/config.h"
+
+enum value_type {
+    VALUE_UINT,
+    VALUE_SECONDS, /* ns */
+    VALUE_RATIO,   /* millionths */
+    VALUE_FACTOR,  /* millionths */
+    VALUE_BOOL,
+    VALUE_PATH,
+    VALUE_STATUS,
+    VALUE_CHOICE,
+};
+
+struct option {
+    const char *key;
+    enum value_type type;
+    const char *fallback;
+    double min, max;    /* of numbers; equal: none */
+    const char *bounds; /* the two in words, as options.def writes them (no locale) */
+    bool global;
+    const char *text;
+    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *expected;       /* what a message says was expected */
+};
+
+extern const struct option options[OPTION_COUNT];
+
+/* The option of a key, or OPTION_COUNT. */
+enum config_option option_find(struct span key);
+/* The key that looks most like `key`; never NULL. */
+const char *option_nearest(struct span key);
+
+#endif

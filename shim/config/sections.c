@@ -1,0 +1,150 @@
+/*
+ * sections.c - what the file's sections may hold: [breaker] and [target NAME].
+ */
+#include "config/load.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static bool has_blank(struct span text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.ptr[i] <= 0x20 || text.ptr[i] == 0x7f)
+            return true;
+    return false;
+}
+
+/* HOST-GLOB[/MODEL-GLOB], the host as key H has it. False: no pattern; the target is as it was. */
+static bool set_pattern(struct target *target, struct span text)
+{
+    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
+    struct span host = slash ? span_of(text.ptr, (size_t)(slash - text.ptr)) : text;
+    struct span model = span_skip(text, host.len);
+
+    if (text.len >= CONFIG_PATTERN_MAX || model.len == 1 || has_blank(text))
+        return false;
+    if (span_ends(host, SPAN_LIT(":443")))
+        host.len -= 4;
+    if (host.len > 1 && host.ptr[host.len - 1] == '.')
+        host.len--;
+    if (host.len == 0)
+        return false;
+    for (size_t i = 0; i < host.len; i++)
+        target->pattern[i] = span_lower(host.ptr[i]);
+    memcpy(target->pattern + host.len, model.ptr, model.len);
+    target->pattern[host.len + model.len] = '\0';
+    target->host_len = host.len;
+    return true;
+}
+
+static struct target *find_target(const struct config *config, struct span name)
+{
+    for (unsigned i = 0; i < config->target_count; i++)
+        if (span_eq(span_str(config->targets[i]->name), name))
+            return config->targets[i];
+    return NULL;
+}
+
+static struct target *add_target(struct load *load, struct span name)
+{
+    struct config *config = load->config;
+
+    if (config->target_count == config->target_room) {
+        unsigned room = config->target_room ? config->target_room * 2 : 8;
+        struct target **more = realloc(config->targets, room * sizeof(*more));
+        if (!more)
+            return NULL;
+        config->targets = more;
+        config->target_room = room;
+    }
+    struct target *target = calloc(1, sizeof *target);
+    if (!target)
+        return NULL;
+    memcpy(target->name, name.ptr, name.len);
+    target->line = load->reader.line;
+    target->order = config->target_count;
+    config->targets[config->target_count++] = target;
+    return target;
+}
+
+static void begin_target(struct load *load, struct span key, struct span name)
+{
+    if (name.len == 0) {
+        load_problem_here(load, key, "[target NAME]", "no name");
+    } else if (find_target(load->config, name)) {
+        load_problem_here(load, key, "each target once", "it again");
+    } else if (load->config->target_count == CONFIG_TARGETS_MAX) {
+        load_problem_here(load, key, "at most 256 targets", "one more");
+    } else if (!(load->target = add_target(load, name))) {
+        load_problem_here(load, key, "memory", "none");
+    } else {
+        load->layer = &load->target->layer;
+        set_pattern(load->target, name); /* none: sections_check, unless match = gives one */
+    }
+}
+
+void sections_begin(struct load *load, struct span name)
+{
+    char shown[CONFIG_NAME_MAX + 3];
+
+    load->layer = NULL;
+    load->target = NULL;
+    load->in_section = true;
+    if (!name.ptr)
+        return;
+    snprintf(shown, sizeof shown, "[%.*s]", (int)name.len, name.ptr);
+    if (span_eq(name, SPAN_LIT("breaker"))) {
+        if (load->breaker_seen)
+            load_problem_here(load, span_str(shown), "each section once", "it again");
+        load->breaker_seen = true;
+        load->layer = &load->config->breaker;
+    } else if (span_eq(name, SPAN_LIT("target")) || span_starts(name, SPAN_LIT("target "))) {
+        begin_target(load, span_str(shown), value_trim(span_skip(name, sizeof "target" - 1)));
+    } else {
+        load_problem_here(load, span_str(shown), "[breaker] or [target NAME]",
+                          "an unknown section");
+    }
+}
+
+static void set_match(struct load *load, struct span key, struct span text)
+{
+    struct target *target = load->target;
+    char found[120];
+
+    snprintf(found, sizeof found, "\"%.*s\"", (int)(text.len < 100 ? text.len : 100), text.ptr);
+    if (target->pattern_given)
+        load_problem_here(load, key, "each key once", "it again");
+    else if (!set_pattern(target, text))
+        load_problem_here(load, key, "HOST[:PORT][/MODEL], with * and ? for any", found);
+    target->pattern_given = true;
+}
+
+void sections_set(struct load *load, struct span key, struct span text)
+{
+    if (!load->in_section) {
+        load_problem_here(load, key, "[breaker] or [target NAME] above the first key", "none");
+        sections_begin(load, SPAN_NONE); /* told once */
+    } else if (!load->layer) {
+        return; /* its section was told */
+    } else if (key.len == 0) {
+        load_problem_here(load, SPAN_LIT("line"), "key = value", "no key");
+    } else if (load->target && span_eq(key, SPAN_LIT("match"))) {
+        set_match(load, key, text);
+    } else {
+        load_value(load, load->layer, load->config->file, load->reader.line, key, text);
+    }
+}
+
+void sections_check(struct load *load)
+{
+    char shown[CONFIG_NAME_MAX + 10];
+
+    for (unsigned i = 0; i < load->config->target_count; i++) {
+        const struct target *target = load->config->targets[i];
+        if (target->pattern[0] || target->pattern_given)
+            continue;
+        snprintf(shown, sizeof shown, "[target %s]", target->name);
+        load_problem(load, load->config->file, target->line, span_str(shown),
+                     "HOST[:PORT][/MODEL] as the target's name, or match = with one", "neither");
+    }
+}
