@@ -16,6 +16,21 @@ static const char *find_nocase(struct span text, struct span needle)
     return NULL;
 }
 
+/* What follows "name=" in the parameters of a head line; SPAN_NONE when there is none. */
+static struct span name_parameter(struct span line)
+{
+    const char *at;
+
+    while (line.len > 0 && (at = memchr(line.ptr, ';', line.len))) {
+        line = span_skip(line, (size_t)(at - line.ptr) + 1);
+        while (line.len > 0 && (line.ptr[0] == ' ' || line.ptr[0] == '\t'))
+            line = span_skip(line, 1);
+        if (line.len >= 5 && span_ieq(span_of(line.ptr, 5), SPAN_LIT("name=")))
+            return span_skip(line, 5);
+    }
+    return SPAN_NONE;
+}
+
 /* Content-Disposition: form-data; name="model" (quoted or not), and no file. */
 static bool names_our_field(const struct model_scan *scan)
 {
@@ -24,13 +39,7 @@ static bool names_our_field(const struct model_scan *scan)
     if (line.len < 20 || !span_ieq(span_of(line.ptr, 20), SPAN_LIT("Content-Disposition:")) ||
         find_nocase(line, SPAN_LIT("filename")))
         return false;
-    const char *at = find_nocase(line, SPAN_LIT("; name="));
-    if (!at)
-        at = find_nocase(line, SPAN_LIT(";name="));
-    if (!at)
-        return false;
-    struct span rest = span_of(at, (size_t)(line.ptr + line.len - at));
-    rest = span_skip(rest, (rest.ptr[1] == ' ' ? 7 : 6));
+    struct span rest = name_parameter(line);
     bool quoted = rest.len > 0 && rest.ptr[0] == '"';
     if (quoted)
         rest = span_skip(rest, 1);
@@ -61,19 +70,21 @@ static void collect(struct model_scan *scan, char c)
         scan->value[scan->value_len++] = c;
 }
 
+/* "--boundary\r\n". scan->escape: the '\r' was seen, so none is ever part of the boundary. */
 static void boundary_byte(struct model_scan *scan, char c)
 {
-    if (c == '\n') {
-        if (scan->boundary_len > 0 && scan->boundary[scan->boundary_len - 1] == '\r')
-            scan->boundary_len--;
-        scan_set(scan, SCAN_HEADER);
+    if (scan->boundary_len == 1 ? c != '-' : scan->escape && c != '\n') {
+        scan_set(scan, SCAN_ABSENT);
+    } else if (c == '\r') {
+        scan->escape = 1;
+    } else if (c == '\n') {
+        scan->escape = 0;
+        scan_set(scan, scan->boundary_len > 2 ? SCAN_HEADER : SCAN_ABSENT);
     } else if (scan->boundary_len < sizeof scan->boundary) {
         scan->boundary[scan->boundary_len++] = c;
     } else {
         scan_set(scan, SCAN_ABSENT); /* longer than RFC 2046 allows */
     }
-    if (scan->boundary_len == 2 && scan->boundary[1] != '-')
-        scan_set(scan, SCAN_ABSENT);
 }
 
 static void delimiter_byte(struct model_scan *scan, char c)
@@ -82,17 +93,20 @@ static void delimiter_byte(struct model_scan *scan, char c)
         scan->flags = 0;
         scan->value_len = 0;
         scan_set(scan, SCAN_HEADER);
-    } else if (c == '-' && scan->matched++ == 1) {
-        scan_set(scan, SCAN_ABSENT); /* "--": the last boundary */
+    } else if (c == '-') {
+        if (scan->matched++ == 1)
+            scan_set(scan, SCAN_ABSENT); /* "--": the last boundary */
+    } else if (c != '\r' && c != ' ' && c != '\t') {
+        scan->matched = 0; /* a longer word that begins like the boundary */
+        scan_set(scan, SCAN_CONTENT);
     }
 }
 
 static void field_byte(struct model_scan *scan, char c)
 {
     if (c == '\r' || c == '\n')
-        scan_set(scan,
-                 scan->value_len > 0 && scan->value_len < MODEL_MAX ? SCAN_FOUND : SCAN_ABSENT);
-    else if ((unsigned char)c < 0x20 || c == 0x7f)
+        scan_set(scan, scan->value_len > 0 ? SCAN_FOUND : SCAN_ABSENT);
+    else if ((unsigned char)c < 0x20 || c == 0x7f || scan->value_len == MODEL_MAX)
         scan_set(scan, SCAN_ABSENT);
     else
         collect(scan, c);

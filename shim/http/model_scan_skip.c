@@ -20,6 +20,15 @@ static unsigned mask_of(bytes16 equal)
 {
     return (unsigned)_mm_movemask_epi8((__m128i)equal);
 }
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+static unsigned mask_of(bytes16 equal)
+{
+    static const bytes16 weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t bits = (uint8x16_t)(equal & weight);
+
+    return (unsigned)vaddv_u8(vget_low_u8(bits)) | (unsigned)vaddv_u8(vget_high_u8(bits)) << 8;
+}
 #else
 /* One bit per byte lane that is 0xff. */
 static unsigned mask_of(bytes16 equal)
@@ -135,7 +144,8 @@ static bool skip_block(struct model_scan *scan, const char *at)
     for (unsigned i = 0; i < 4; i++)
         folded[i] = v[i] | all(0x20);
     unsigned closers = count_bits(equals(folded, '}') & ~strings);
-    if (closers >= scan->depth)
+    /* A backslash outside strings is no JSON and escapes nothing: step() knows. */
+    if (closers >= scan->depth || backslashes & ~strings)
         return false;
     scan->depth += count_bits(equals(folded, '{') & ~strings) - closers;
     scan->escape = carry;

@@ -45,6 +45,12 @@ static struct outcome neutral(const struct call_end *end)
     return model_said(end, BREAKER_NEUTRAL, CAUSE_NONE);
 }
 
+/* A neutral head says that the request was at fault; its body may end as it likes. */
+static bool request_at_fault(const struct call_end *end, const struct outcome_policy *policy)
+{
+    return end->status != 0 && of_status(end->status, policy) == BREAKER_NEUTRAL;
+}
+
 static bool is_connecting(const struct call_end *end)
 {
     return end->phase == PHASE_CONNECTING || end->phase == PHASE_HANDSHAKE;
@@ -56,7 +62,7 @@ static struct outcome timed_out(const struct call_end *end, const struct outcome
     if (is_connecting(end))
         return end->age_ns > policy->connect_hang_after_ns ? host_failed(CAUSE_CONNECT_HANG)
                                                            : neutral(end);
-    if (end->paused || end->age_ns <= policy->timeout_after_ns)
+    if (end->paused || end->age_ns <= policy->timeout_after_ns || request_at_fault(end, policy))
         return neutral(end);
     return model_said(end, BREAKER_FAILURE, CAUSE_TIMEOUT);
 }
@@ -81,8 +87,7 @@ static struct outcome by_kind(const struct call_end *end, const struct outcome_p
     case END_HANDSHAKE:
         return host_failed(CAUSE_HANDSHAKE);
     case END_BROKEN:
-        /* A neutral head says that the request was at fault; its body may end as it likes. */
-        if (end->status != 0 && of_status(end->status, policy) == BREAKER_NEUTRAL)
+        if (request_at_fault(end, policy))
             return neutral(end);
         return model_said(end, BREAKER_FAILURE, CAUSE_BROKEN);
     case END_TIMEOUT:
@@ -100,10 +105,11 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
 {
     struct outcome outcome;
 
-    /* A failing status is a failure however its body ended. */
-    if (end->status != 0 && status_set_has(&policy->failure_status, end->status) &&
+    /* A failing status is a failure however its body ended, and 101 has said all with its head. */
+    if ((end->status == 101 ||
+         (end->status != 0 && status_set_has(&policy->failure_status, end->status))) &&
         end->kind != END_LOCAL && end->kind != END_UNSENT)
-        outcome = model_said(end, BREAKER_FAILURE, CAUSE_STATUS);
+        outcome = model_said(end, of_status(end->status, policy), CAUSE_STATUS);
     else
         outcome = by_kind(end, policy);
     if (end->redirected_away) { /* what another host did says nothing of the first one's model */

@@ -8,13 +8,17 @@ static const char *const known_hosts[] = {
     "api.openai.com",
     "*.api.openai.com", /* eu.api.openai.com and other regions */
     "*.openai.azure.com",
+    "*.openai.azure.us",
+    "*.openai.azure.cn",
     "*.services.ai.azure.com",
     "*.cognitiveservices.azure.com",
     "*.inference.ai.azure.com",
+    "*.models.ai.azure.com",
     "api.anthropic.com",
     "generativelanguage.googleapis.com",
     "aiplatform.googleapis.com",
     "*-aiplatform.googleapis.com",
+    "aiplatform.*.rep.googleapis.com",
     "bedrock-runtime.*.amazonaws.com",
     "bedrock-runtime-fips.*.amazonaws.com",
     "bedrock-runtime.*.amazonaws.com.cn",
@@ -38,8 +42,10 @@ static const char *const known_hosts[] = {
     "api.sambanova.ai",
     "integrate.api.nvidia.com",
     "api.moonshot.ai",
+    "api.moonshot.cn",
     "dashscope.aliyuncs.com",
     "dashscope-intl.aliyuncs.com",
+    "dashscope-us.aliyuncs.com",
 };
 
 static bool matches_run(const char *pattern, struct span text)
@@ -113,31 +119,37 @@ static struct shape in_path(enum api api, struct span model)
     return (struct shape){api, model.len > 0 ? MODEL_IN_PATH : MODEL_NONE, model};
 }
 
-/* Gemini and Vertex: …/models/{m}:verb */
-static struct shape gemini_shape(struct span path)
+/* Gemini and Vertex: …/models/{m}:verb. TensorFlow Serving has /v1/models/{m}:predict on anybody's
+ * host, so the predict verbs count only where the host or the path is Google's. */
+static struct shape gemini_shape(struct span host, struct span path)
 {
-    static const struct span verbs[] = {
-        SPAN_LIT(":generateContent"),
-        SPAN_LIT(":streamGenerateContent"),
-        SPAN_LIT(":embedContent"),
-        SPAN_LIT(":batchEmbedContents"),
-        SPAN_LIT(":countTokens"),
-        SPAN_LIT(":predict"),
-        SPAN_LIT(":streamPredict"),
-        SPAN_LIT(":rawPredict"),
-        SPAN_LIT(":streamRawPredict"),
-        SPAN_LIT(":predictLongRunning"),
-        SPAN_LIT(":serverStreamingPredict"),
+    static const struct {
+        struct span text;
+        bool common;
+    } verbs[] = {
+        {SPAN_LIT(":generateContent"), false},   {SPAN_LIT(":streamGenerateContent"), false},
+        {SPAN_LIT(":embedContent"), false},      {SPAN_LIT(":batchEmbedContents"), false},
+        {SPAN_LIT(":countTokens"), false},       {SPAN_LIT(":rawPredict"), false},
+        {SPAN_LIT(":streamRawPredict"), false},  {SPAN_LIT(":predict"), true},
+        {SPAN_LIT(":streamPredict"), true},      {SPAN_LIT(":serverStreamingPredict"), true},
+        {SPAN_LIT(":predictLongRunning"), true},
     };
+    static const struct span marks[] = {
+        SPAN_LIT("/models/"),
+        SPAN_LIT("/tunedModels/"),
+        SPAN_LIT("/endpoints/"),
+    };
+    bool is_google =
+        span_ends(host, SPAN_LIT(".googleapis.com")) || contains(path, SPAN_LIT("/projects/"));
 
-    for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
-        if (!span_ends(path, verbs[i]))
+    for (size_t v = 0; v < sizeof verbs / sizeof *verbs; v++) {
+        if (!span_ends(path, verbs[v].text) || (verbs[v].common && !is_google))
             continue;
-        struct span model = after(path, SPAN_LIT("/models/"));
-        if (!model.ptr)
-            model = after(path, SPAN_LIT("/endpoints/"));
-        if (model.len > verbs[i].len)
-            return in_path(API_GEMINI, span_of(model.ptr, model.len - verbs[i].len));
+        for (size_t m = 0; m < sizeof marks / sizeof *marks; m++) {
+            struct span model = after(path, marks[m]);
+            if (model.len > verbs[v].text.len)
+                return in_path(API_GEMINI, span_of(model.ptr, model.len - verbs[v].text.len));
+        }
     }
     return (struct shape){API_GEMINI, MODEL_NONE, SPAN_NONE};
 }
@@ -151,11 +163,12 @@ static struct shape bedrock_shape(struct span path)
         SPAN_LIT("/converse"),
         SPAN_LIT("/converse-stream"),
     };
+    struct span model = after(path, SPAN_LIT("/model/"));
 
-    if (span_starts(path, SPAN_LIT("/model/")))
+    if (model.ptr)
         for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++)
             if (span_ends(path, verbs[i]))
-                return in_path(API_BEDROCK, until_last(span_skip(path, 7), '/'));
+                return in_path(API_BEDROCK, until_last(model, '/'));
     return (struct shape){API_BEDROCK, MODEL_NONE, SPAN_NONE};
 }
 
@@ -171,7 +184,22 @@ static struct shape replicate_shape(struct span path)
     return (struct shape){API_OPENAI, MODEL_NONE, SPAN_NONE};
 }
 
-static struct shape path_shape(struct span path)
+/* {org}/{name}, or one bare {name}, then perhaps /pipeline/… or /v1/… */
+static struct shape hugging_face_shape(struct span path)
+{
+    struct span model = after(path, SPAN_LIT("/hf-inference/models/"));
+
+    if (!model.ptr)
+        return (struct shape){API_OPENAI, MODEL_NONE, SPAN_NONE};
+    struct span first = until(model, '/');
+    struct span second = until(span_skip(model, first.len + 1), '/');
+    if (first.len == 0 || second.len == 0 || span_eq(second, SPAN_LIT("pipeline")) ||
+        span_eq(second, SPAN_LIT("v1")))
+        return in_path(API_OPENAI, first);
+    return in_path(API_OPENAI, span_of(model.ptr, first.len + 1 + second.len));
+}
+
+static struct shape path_shape(struct span host, struct span path)
 {
     struct span model;
     struct shape shape;
@@ -181,15 +209,11 @@ static struct shape path_shape(struct span path)
         return in_path(API_OPENAI, until(model, '/'));
     shape = bedrock_shape(path);
     if (shape.place == MODEL_NONE)
-        shape = gemini_shape(path);
+        shape = gemini_shape(host, path);
     if (shape.place == MODEL_NONE)
         shape = replicate_shape(path);
-    if (shape.place == MODEL_NONE && (model = after(path, SPAN_LIT("/hf-inference/models/"))).ptr) {
-        /* {org}/{name}, then perhaps /pipeline or /v1/… */
-        struct span org = until(model, '/');
-        struct span name = until(span_skip(model, org.len + 1), '/');
-        shape = in_path(API_OPENAI, name.len ? span_of(model.ptr, org.len + 1 + name.len) : org);
-    }
+    if (shape.place == MODEL_NONE)
+        shape = hugging_face_shape(path);
     return shape;
 }
 
@@ -205,13 +229,11 @@ static const struct {
     {SPAN_LIT("/openai/responses"), API_OPENAI},
     {SPAN_LIT("/v1/responses/input_tokens"), API_OPENAI},
     {SPAN_LIT("/v1/responses/compact"), API_OPENAI},
-    {SPAN_LIT("/v1/embeddings"), API_OPENAI},
-    {SPAN_LIT("/openai/embeddings"), API_OPENAI},
+    {SPAN_LIT("/embeddings"), API_OPENAI},
     {SPAN_LIT("/v1/completions"), API_OPENAI},
     {SPAN_LIT("/fim/completions"), API_OPENAI},
     {SPAN_LIT("/agents/completions"), API_OPENAI},
     {SPAN_LIT("/v1/moderations"), API_OPENAI},
-    {SPAN_LIT("/v1/rerank"), API_OPENAI},
     {SPAN_LIT("/images/generations"), API_OPENAI},
     {SPAN_LIT("/images/edits"), API_OPENAI},
     {SPAN_LIT("/images/variations"), API_OPENAI},
@@ -226,8 +248,14 @@ static const struct {
     {SPAN_LIT("/v1/embed"), API_COHERE},
     {SPAN_LIT("/v2/embed"), API_COHERE},
     {SPAN_LIT("/v2/rerank"), API_COHERE},
-    {SPAN_LIT("/v1beta/openai/embeddings"), API_OPENAI},
-    {SPAN_LIT("/v1beta/openai/responses"), API_OPENAI},
+    {SPAN_LIT("/rerank"), API_OPENAI}, /* behind /v2/rerank: the first that fits decides */
+};
+
+/* Words that other services use too (surveys have responses, forums have moderations): without
+ * /v1 before them only as the whole path or at a provider. */
+static const struct span shared_words[] = {
+    SPAN_LIT("/responses"),
+    SPAN_LIT("/moderations"),
 };
 
 /* Ollama's own: at the start of the path only, they are common words elsewhere. */
@@ -240,18 +268,19 @@ static const struct span ollama_paths[] = {
 
 static struct shape body_shape(struct span host, struct span path)
 {
-    bool azure = span_ends(host, SPAN_LIT(".azure.com"));
-
     for (size_t i = 0; i < sizeof ollama_paths / sizeof *ollama_paths; i++)
         if (span_eq(path, ollama_paths[i]))
             return (struct shape){API_OLLAMA, MODEL_IN_BODY, SPAN_NONE};
     for (size_t i = 0; i < sizeof body_paths / sizeof *body_paths; i++)
         if (span_ends(path, body_paths[i].end))
             return (struct shape){body_paths[i].api, MODEL_IN_BODY, SPAN_NONE};
-    if (azure && contains(path, SPAN_LIT("/openai/v1/")))
-        return (struct shape){API_OPENAI, MODEL_IN_BODY, SPAN_NONE};
+    for (size_t i = 0; i < sizeof shared_words / sizeof *shared_words; i++)
+        if (span_ends(path, shared_words[i]) &&
+            (path.len == shared_words[i].len || shape_known_host(host)))
+            return (struct shape){API_OPENAI, MODEL_IN_BODY, SPAN_NONE};
+    /* Predictions are anybody's word: Replicate's own, or a gateway that says so in its path. */
     if (span_ends(path, SPAN_LIT("/v1/predictions")) &&
-        span_eq(host, SPAN_LIT("api.replicate.com")))
+        (span_eq(host, SPAN_LIT("api.replicate.com")) || contains(path, SPAN_LIT("/replicate/"))))
         return (struct shape){API_OPENAI, MODEL_IN_BODY_VERSION, SPAN_NONE};
     return (struct shape){API_OPENAI, MODEL_NONE, SPAN_NONE};
 }
@@ -259,16 +288,19 @@ static struct shape body_shape(struct span host, struct span path)
 /* --- both ------------------------------------------------------------------------------------ */
 
 /* Paths are shared by many; some hosts settle the dialect. */
-static enum api host_api(struct span host, enum api by_path)
+static enum api host_api(struct span host, enum api by_path, enum model_place place)
 {
-    if (span_ends(host, SPAN_LIT("mistral.ai")))
+    if (span_ends(host, SPAN_LIT(".mistral.ai")))
         return API_MISTRAL;
     if (span_eq(host, SPAN_LIT("api.cohere.com")) || span_eq(host, SPAN_LIT("api.cohere.ai")))
         return API_COHERE;
     if (span_eq(host, SPAN_LIT("api.anthropic.com")))
         return API_ANTHROPIC;
-    if (span_starts(host, SPAN_LIT("bedrock-runtime")))
+    if (span_starts(host, SPAN_LIT("bedrock-runtime")) &&
+        contains(host, SPAN_LIT(".amazonaws.com")))
         return API_BEDROCK;
+    if (span_ends(host, SPAN_LIT(".googleapis.com")) && place == MODEL_NONE)
+        return API_GEMINI;
     return by_path;
 }
 
@@ -279,10 +311,10 @@ struct shape shape_of(struct span method, struct span host, struct span path)
     while (path.len > 1 && path.ptr[path.len - 1] == '/')
         path.len--;
     if (span_eq(method, SPAN_LIT("POST")) || span_eq(method, SPAN_LIT("PUT"))) {
-        shape = path_shape(path);
+        shape = path_shape(host, path);
         if (shape.place == MODEL_NONE)
             shape = body_shape(host, path);
     }
-    shape.api = host_api(host, shape.api);
+    shape.api = host_api(host, shape.api, shape.place);
     return shape;
 }

@@ -14,21 +14,24 @@ static bool is_scheme_char(char c)
     return (lower >= 'a' && lower <= 'z') || is_digit(c) || c == '+' || c == '-' || c == '.';
 }
 
-/* Splits "scheme://" off; a text without one is http, as curl guesses. False: file: and the like.
- */
+/* Splits "scheme://" off; a text without one is http, as curl guesses. One to three slashes are the
+ * same to libcurl. False: file: and the like. */
 static bool take_scheme(struct span *text, struct span *scheme)
 {
-    size_t len = 0;
+    size_t len = 0, slashes = 0;
 
     while (len < text->len && is_scheme_char(text->ptr[len]))
         len++;
-    if (len > 0 && span_starts(span_skip(*text, len), SPAN_LIT("://"))) {
-        *scheme = span_of(text->ptr, len);
-        *text = span_skip(*text, len + 3);
-        return !span_ieq(*scheme, SPAN_LIT("file"));
+    if (len == 0 || !span_starts(span_skip(*text, len), SPAN_LIT(":/"))) {
+        *scheme = SPAN_LIT("http");
+        return true;
     }
-    *scheme = SPAN_LIT("http");
-    return true;
+    *scheme = span_of(text->ptr, len);
+    *text = span_skip(*text, len + 1);
+    while (slashes < text->len && text->ptr[slashes] == '/')
+        slashes++;
+    *text = span_skip(*text, slashes);
+    return slashes <= 3 && !span_ieq(*scheme, SPAN_LIT("file"));
 }
 
 static size_t index_of_any(struct span text, const char *set)
@@ -45,6 +48,8 @@ static bool parse_port(struct span text, uint16_t *port)
 
     if (text.len == 0)
         return true; /* "host:" is the default port */
+    while (text.len > 1 && text.ptr[0] == '0')
+        text = span_skip(text, 1);
     if (text.len > 5)
         return false;
     for (size_t i = 0; i < text.len; i++) {
