@@ -30,6 +30,8 @@ BASE     := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sect
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.
 PRELOAD_FLAGS := -fexceptions
+# glibc's argp reads argp_program_version of the program: it must be visible to it.
+CLI_FLAGS     := -fvisibility=default
 # Written as -l: so that the static archive is taken where a distribution ships both.
 INIH     ?= -l:libinih.a
 
@@ -56,7 +58,7 @@ all: $(BUILD)/libbreaker.so $(BUILD)/breaker
 
 $(BUILD)/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(if $(filter preload/%,$<),$(PRELOAD_FLAGS)) -MMD -MP -c -o $@ $<
+	$(CC) $(CPPFLAGS) $(CFLAGS) $(BASE) $(if $(filter preload/%,$<),$(PRELOAD_FLAGS)) $(if $(filter shim/cli/%,$<),$(CLI_FLAGS)) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libshim.a: $(SHIM_OBJ)
 	@rm -f $@

@@ -32,7 +32,7 @@ struct easy {
     bool answered;             /* the last answer was ours: getinfo tells the application's URL */
     bool paused;
     int answer_fd;      /* synthetic: libcurl's end until it takes it, else -1 */
-    int answer_taken;          /* the same once libcurl has it: its mark is to be removed; else -1 */
+    int answer_taken;   /* the same once libcurl has it: its mark is to be removed; else -1 */
     int peer_fd;        /* synthetic: our end, open until the transfer is over; else -1 */
     char *answered_url; /* owned: what getinfo tells while `answered` */
     struct mime_node *mimes;
