@@ -1,0 +1,181 @@
+"""breaker trip, force, reset: what they change, and which keys they take."""
+
+import json
+import os
+import pty
+import subprocess
+
+import pytest
+
+KEY = "api.openai.com/gpt-4o"
+COMMANDS = (["trip"], ["force", "open"], ["force", "closed"], ["force", "none"], ["reset"])
+
+
+def test_trip_and_reset(breaker):
+    assert breaker("trip", "--create", KEY).stdout.startswith(f"{KEY}: closed -> open, probe in 3")
+    first = breaker.breakers()[KEY]
+    assert first["state"] == "open" and 20_000 < first["retry_in_ms"] <= 33_100
+    assert breaker("reset", KEY).stdout == f"{KEY}: open -> closed\n"
+    second = breaker.breakers()[KEY]
+    assert second["state"] == "closed" and second["generation"] != first["generation"]
+    assert second["opened"] == 1
+
+
+def test_force(breaker):
+    for word, state in (("open", "forced_open"), ("closed", "forced_closed"), ("none", "closed")):
+        breaker("force", "--create", word, KEY)
+        assert breaker.breakers()[KEY]["state"] == state
+
+
+def test_the_open_time_is_that_of_the_keys_target(breaker, ini):
+    path = ini("[breaker]\njitter = 0\nopen_max = 1000\n[target h.example/slow]\nopen_seconds = 600\n")
+    breaker.environment["BREAKER_CONFIG"] = str(path)
+    breaker("trip", "--create", "h.example/slow")
+    breaker("trip", "--create", "h.example/quick")
+    rows = breaker.breakers()
+    assert 590_000 < rows["h.example/slow"]["retry_in_ms"] <= 600_100
+    assert 20_000 < rows["h.example/quick"]["retry_in_ms"] <= 30_100
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_an_unknown_key_names_the_nearest_and_changes_nothing(breaker, command):
+    for key in (KEY, "api.anthropic.com/claude", "gpu.internal:8000", "zzz.example"):
+        breaker("force", "open", "--create", key)
+    before = breaker.table.read_bytes()
+    done = breaker(*command, "api.openai.com/gpt-4", code=1)
+    assert done.stdout == ""
+    assert done.stderr.startswith(f"breaker: unknown key 'api.openai.com/gpt-4'; nearest: {KEY}, ")
+    assert breaker.table.read_bytes() == before
+
+
+def test_a_part_of_a_key_is_nearer_than_what_resembles_it(breaker):
+    for key in ("gpt.example", "gpt.exampl/x", "a.very.long.name.example/gpt-4o-2024-08-06"):
+        breaker("trip", "--create", key)
+    done = breaker("trip", "name.example", code=1)
+    assert "nearest: a.very.long.name.example/gpt-4o-2024-08-06, " in done.stderr
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_table_every_key_is_unknown_and_none_is_made(breaker, command):
+    done = breaker(*command, KEY, code=1)
+    assert "there are no breakers yet" in done.stderr and not breaker.table.parent.exists()
+
+
+def test_letting_go_makes_nothing(breaker):
+    breaker("force", "none", "--create", KEY, code=1)
+    assert not breaker.table.exists()
+
+
+@pytest.mark.parametrize("typed, key", [
+    ("API.OpenAI.com/GPT-4o", "api.openai.com/GPT-4o"),
+    ("api.openai.com:443/m", "api.openai.com/m"),
+    ("api.openai.com.", "api.openai.com"),
+    ("Host:8080", "host:8080"),
+    ("[::1]:8080/m", "[::1]:8080/m"),
+    ("[::1]:443", "[::1]"),
+    ("h/org/model:tag/v1", "h/org/model:tag/v1"),
+    ("h/-", "h/-"),
+])
+def test_keys_are_normalised(breaker, typed, key):
+    assert breaker("trip", "--create", typed).stdout.startswith(key + ": ")
+    assert breaker.breakers().keys() == {key}
+    breaker("reset", typed)
+
+
+@pytest.mark.parametrize("key", ["", "/", "/m", "h/", "h:0", "h:65536", "h:x", "h:", "a b", "h\n", "h/m\x1b[0m",
+                                 "https://h/m", "::1", "[::1", "h/" + "m" * 256, "h" * 300, "user@h"])
+def test_what_is_no_key_is_wrong_usage(breaker, key):
+    for command in COMMANDS:
+        done = breaker(*command, key, code=2)
+        assert done.stdout == "" and done.stderr.startswith("breaker: expected HOST[:PORT]")
+        assert "\x1b" not in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_a_long_key_is_found_as_typed_and_as_shown(breaker):
+    key = "h.example/" + "long-model-name-" * 14
+    breaker("trip", "--create", key)
+    (shown,) = breaker.breakers()
+    assert shown != key and "...#" in shown
+    assert "open -> closed" in breaker("reset", key).stdout
+    assert "closed -> open" in breaker("trip", shown).stdout
+    assert len(breaker.breakers()) == 1
+
+
+def test_reset_all_puts_a_fresh_table_in_place(breaker):
+    breaker("trip", "--create", KEY)
+    old = os.open(breaker.table, os.O_RDONLY)
+    breaker("reset", "--all")
+    assert breaker.status()["breakers"] == []
+    assert os.fstat(old).st_ino != os.stat(breaker.table).st_ino
+    os.close(old)
+
+
+def test_reset_all_without_a_table_makes_none(breaker):
+    assert "no table" in breaker("reset", "--all").stdout
+    assert not breaker.table.exists()
+
+
+def test_the_log_gets_one_line_per_change(breaker, tmp_path):
+    log = tmp_path / "log"
+    breaker("trip", "--create", "--log", "log", KEY)
+    breaker("force", "open", KEY, BREAKER_LOG=str(log))
+    breaker("reset", "--all", "--set", f"log={log}")
+    events = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [(e["event"], e.get("key"), e.get("from"), e.get("to"), e["cause"]) for e in events] == [
+        ("transition", KEY, "closed", "open", "manual"),
+        ("transition", KEY, "open", "forced_open", "manual"),
+        ("table", None, None, None, "manual"),
+    ]
+    assert all(e["program"] == "breaker" and e["pid"] > 0 and e["time"].endswith("Z") for e in events)
+
+
+def test_a_bad_configuration_that_may_name_another_table_stops_changes(breaker, ini):
+    breaker("trip", "--create", KEY)
+    table = breaker.environment.pop("BREAKER_TABLE")
+    breaker.environment["BREAKER_CONFIG"] = str(ini("[breaker]\nnonsense = 1\n"))
+    for command in (["trip", KEY], ["reset", "--all"]):
+        assert "--table" in breaker(*command, code=1).stderr
+    breaker("reset", "--table", table, KEY)
+
+
+def test_many_at_once_lose_nothing(breaker):
+    breaker("force", "none", KEY, code=1)
+    breaker("trip", "--create", KEY)
+    before = breaker.breakers()[KEY]
+    commands = [[breaker.program, "trip", KEY] for _ in range(16)]
+    running = [subprocess.Popen(c, env=breaker.environment, stdout=subprocess.DEVNULL) for c in commands]
+    assert [r.wait(30) for r in running] == [0] * 16
+    after = breaker.breakers()[KEY]
+    assert (after["generation"] - before["generation"]) % 2048 == 16
+    assert after["opened"] == before["opened"] + 16
+
+
+@pytest.mark.parametrize("args", [
+    [], ["nonsense"], ["trip"], ["trip", "a", "b"], ["trip", "--nonsense", "a"], ["reset"], ["reset", "--all", "a"],
+    ["force"], ["force", "open"], ["force", "ajar", "a"], ["force", "open", "a", "b"], ["status", "a"],
+    ["check", "a", "b"], ["config", "a", "b"], ["config", "a b"], ["run"], ["run", "--"], ["run", "--set", "x", "true"],
+    ["status", "--set", "nonsense=1"], ["status", "--set", "open_seconds=x"], ["status", "--table", ""],
+    ["trip", "--set", "a=1\nb=2", "x"],
+])
+def test_wrong_usage(breaker, args):
+    done = breaker(*args, code=2)
+    assert done.stdout == "" and done.stderr != ""
+
+
+def test_help_and_version(breaker):
+    assert breaker("--version").stdout == "breaker 0.1.0\n"
+    text = breaker("--help").stdout
+    for command in ("run", "status", "trip", "reset", "force", "check", "config"):
+        assert f"\n  {command} " in text
+        assert f"Usage: breaker {command} " in breaker(command, "--help").stdout
+
+
+def test_output_to_a_terminal_is_the_same(breaker):
+    breaker("force", "open", "--create", KEY)
+    expected = breaker("status").stdout
+    leader, follower = pty.openpty()
+    subprocess.run([breaker.program, "status"], env=breaker.environment, stdout=follower, check=True, timeout=30)
+    os.close(follower)
+    shown = os.read(leader, 65536).decode().replace("\r\n", "\n")
+    os.close(leader)
+    assert shown == expected

@@ -1,0 +1,178 @@
+"""breaker status: the list, its JSON, and tables that cannot be trusted."""
+
+import os
+import struct
+import time
+
+import conftest as layout
+
+KEY = "api.openai.com/gpt-4o"
+
+
+def test_no_table_is_an_empty_list_and_makes_none(breaker):
+    assert breaker.status() == {
+        "version": "0.1.0",
+        "table": {"path": str(breaker.table), "layout": 1, "capacity": 1024, "used": 0, "full": 0},
+        "breakers": [],
+    }
+    assert breaker("status").stdout.split() == ["KEY", "STATE", "STREAK", "RETRY-IN", "OK", "FAIL", "NEUTRAL",
+                                                "REFUSED", "LAST-FAILURE"]
+    assert not breaker.table.exists() and not breaker.table.parent.exists()
+
+
+def test_json_has_the_documented_shape(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    slot = table.only_slot()
+    table.put("<Q", slot + layout.LAST_FAILURE_NS, time.clock_gettime_ns(time.CLOCK_BOOTTIME) - 812_000_000)
+    table.put("<I", slot + layout.LAST_FAILURE, 1 << 16 | 503)
+    for shard in range(2):  # the totals are sums over the shards
+        table.put("<5Q", slot + layout.STATS + shard * layout.STATS_SHARD, 5, 2, 1, 17, 0)
+    table.put("<Q", layout.TABLE_FULL, 3)
+    status = breaker.status()
+    (row,) = status["breakers"]
+    assert status["table"]["used"] == 1 and status["table"]["full"] == 3
+    assert 30_000 <= row.pop("retry_in_ms") + 1000 and row["state"] == "open"
+    assert 812 <= row["last_failure"].pop("age_ms") < 30_000
+    generation = row.pop("generation")
+    assert generation > 0
+    assert row == {
+        "key": KEY, "level": "model", "host": "api.openai.com", "model": "gpt-4o", "state": "open", "streak": 0,
+        "opened": 1,
+        "calls": {"success": 10, "failure": 4, "neutral": 2, "refused": 34, "rerouted": 0},
+        "last_failure": {"class": "status", "status": 503},
+    }
+
+
+def test_host_level_has_no_model_and_no_failure_is_null(breaker):
+    breaker("force", "closed", "--create", "gpu.internal:8000")
+    (row,) = breaker.status()["breakers"]
+    assert (row["level"], row["host"], row["model"]) == ("host", "gpu.internal:8000", None)
+    assert row["state"] == "forced_closed" and row["last_failure"] is None and row["retry_in_ms"] == 0
+
+
+def test_every_state_is_shown(breaker, open_table):
+    names = {"a": "trip", "b": "force open", "c": "force closed"}
+    for host, command in names.items():
+        breaker(*command.split(), "--create", host)
+    states = {key: row["state"] for key, row in breaker.breakers().items()}
+    assert states == {"a": "open", "b": "forced_open", "c": "forced_closed"}
+    breaker("reset", "a")
+    table = open_table(breaker.table)
+    now = time.clock_gettime_ns(time.CLOCK_BOOTTIME) >> 25
+    breaker("reset", "b")
+    for slot in table.slots():  # shim/core/breaker.h: phase 63-61, count 38-30, time 29-0
+        table.put("<Q", slot + layout.WORD, 3 << 30 | (now & (1 << 30) - 1))
+    assert {row["state"] for row in breaker.breakers().values()} == {"degraded"}
+    assert {row["streak"] for row in breaker.breakers().values()} == {3}
+    for slot in table.slots():
+        table.put("<Q", slot + layout.WORD, 2 << 61 | 1 << 30 | (now + 300 & (1 << 30) - 1))
+    assert {row["state"] for row in breaker.breakers().values()} == {"half_open"}
+
+
+def test_open_whose_time_is_over_reads_probe_due_and_stays_as_it_is(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    word = table.only_slot() + layout.WORD
+    past = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) >> 25) - 1
+    table.put("<Q", word, table.get("<Q", word) >> 30 << 30 | past)
+    before = table.get("<Q", word)
+    assert "open, probe due" in breaker("status").stdout
+    row = breaker.breakers()[KEY]
+    assert row["state"] == "open" and row["retry_in_ms"] == 0
+    assert table.get("<Q", word) == before
+
+
+def test_text_is_aligned_and_sorted(breaker):
+    for key in ("b.example/m", "a.example", "a.example/longer-model-name"):
+        breaker("trip", "--create", key)
+    lines = breaker("status").stdout.splitlines()
+    assert [line.split()[0] for line in lines[1:]] == ["a.example", "a.example/longer-model-name", "b.example/m"]
+    column = lines[0].index("STATE")
+    assert all(line[column:].startswith("open") and line[column - 1] == " " for line in lines[1:])
+
+
+def test_what_could_act_on_a_terminal_is_made_harmless(breaker):
+    model = "m\u202e\u009b31m\u00e9"
+    breaker("trip", "--create", "h.example/" + model)
+    text = breaker("status").stdout
+    assert r"m\xe2\x80\xae\xc2\x9b31m" + "\u00e9" in text
+    assert breaker.breakers().keys() == {"h.example/" + model}
+
+
+def test_a_key_that_does_not_match_its_checksum_is_shown_by_its_identity(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    slot = table.only_slot()
+    table.put("<8s", slot + layout.KEY_TEXT, b"\x1b[2J\xff\xfe\n\"")
+    name = "#%016x" % table.get("<Q", slot)
+    assert breaker.breakers().keys() == {name}
+    assert breaker("status").stdout.splitlines()[1].startswith(name)
+    assert "-> closed" in breaker("reset", name).stdout
+
+
+def test_a_hostile_table_only_shows_nonsense(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    noise = bytes((i * 167 + 13) % 256 for i in range(layout.SLOT_SIZE))
+    for i in range(layout.CAPACITY):
+        at = layout.HEADER_SIZE + i * layout.SLOT_SIZE
+        table.map[at:at + layout.SLOT_SIZE] = noise[i % 256:] + noise[:i % 256]
+    assert len(breaker.status()["breakers"]) == layout.CAPACITY
+    breaker("status")
+    breaker("trip", "nearest.of.noise", code=1)
+
+
+def test_a_table_that_may_not_be_used_is_told(breaker):
+    breaker("trip", "--create", KEY)
+    os.truncate(breaker.table, 4096)
+    done = breaker("status", "--json", code=1)
+    assert done.stdout == "" and str(breaker.table) in done.stderr
+    breaker("trip", KEY, code=1)
+    breaker.table.unlink()
+    breaker.table.symlink_to("/dev/null")
+    breaker("status", code=1)
+
+
+def test_reading_changes_nothing(breaker):
+    breaker("trip", "--create", KEY)
+    before = breaker.table.read_bytes()
+    breaker("status")
+    breaker.status()
+    assert breaker.table.read_bytes() == before
+
+
+def test_the_table_option_and_the_configuration_name_tables(breaker, ini, tmp_path):
+    named = tmp_path / "named" / "table"
+    breaker("trip", "--create", "--table", "named/table", KEY)  # relative: to the working directory
+    assert named.exists() and not breaker.table.exists()
+    path = ini(f"[breaker]\ntable = {named}\n")
+    del breaker.environment["BREAKER_TABLE"]
+    status = breaker.status("--config", str(path))
+    assert status["table"]["path"] == str(named) and status["table"]["used"] == 1
+
+
+def test_a_bad_configuration_does_not_blind_the_operator(breaker, ini):
+    breaker("trip", "--create", KEY)
+    path = ini("[breaker]\nopen_seconds = soon\n")
+    done = breaker("status", BREAKER_CONFIG=str(path))
+    assert KEY in done.stdout
+    assert done.stderr.startswith(f"breaker: warning: {path}:2: open_seconds: ")
+
+
+def test_output_that_cannot_be_written_is_an_error(breaker):
+    import subprocess
+
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([breaker.program, "status"], env=breaker.environment, stdout=full,
+                              stderr=subprocess.PIPE, text=True, timeout=30)
+    assert done.returncode == 1 and "cannot write" in done.stderr
+
+
+def test_layout_numbers_of_this_file_are_those_of_the_table(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    slot = table.only_slot()
+    length = struct.unpack_from("<H", table.map, slot + layout.KEY_CHECKSUM + 4)[0]
+    text = table.map[slot + layout.KEY_TEXT - 0:slot + layout.KEY_TEXT + length]
+    assert text == KEY.encode() and table.get("<Q", slot + layout.OPENED) == 1
