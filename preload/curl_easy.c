@@ -33,8 +33,7 @@ CURLcode hook_easy_perform(real_t real, CURL *handle)
 
     if (!easy || easy->performing || easy->multi)
         return real->easy_perform(handle);
-    if (curl_call_begin(easy) == CALL_REFUSED)
-        return CURLE_COULDNT_CONNECT;
+    curl_call_begin(easy);
     CURLcode result = perform(easy);
     if (easy->refused) {
         GUARD_ERRNO(curl_call_restore(easy));

@@ -23,7 +23,6 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
         GUARD_ERRNO(multi = multi_of(real, handle));
     if (!multi)
         return real->multi_add_handle(handle, easy_handle);
-    /* CALL_REFUSED has no way to be told here: a CONNECT_ONLY handle passes. */
     curl_call_begin(easy);
     CURLMcode result = real->multi_add_handle(handle, easy_handle);
     if (result == CURLM_OK) {

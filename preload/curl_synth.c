@@ -20,22 +20,42 @@
 
 #define MARKS 256
 
-/* Descriptors + 1 that connect() shall answer for once; 0 = free. Set before libcurl gets the
- * descriptor, taken by the connect hook, removed at the end: a stale one would break the next
- * connection with that number. `mark_count` lets the hook pass at the cost of one load. */
-static _Atomic int marks[MARKS];
+/* Descriptor + 1 in the low half, a number of its own in the high half; 0 = free. Set before
+ * libcurl gets the descriptor, taken by the connect hook, removed at the end by its number: by then
+ * the descriptor may be closed and another answer's. A stale mark would break the next connection
+ * with that descriptor. `mark_count` lets the hook pass at the cost of one load. */
+static _Atomic uint64_t marks[MARKS];
 static atomic_uint mark_count;
+static atomic_uint mark_numbers;
 
-static bool set_mark(int fd)
+static bool drop_mark(_Atomic uint64_t *mark, uint64_t value)
 {
+    if (!atomic_compare_exchange_strong(mark, &value, 0))
+        return false;
+    atomic_fetch_sub(&mark_count, 1);
+    return true;
+}
+
+/* The mark's value, 0 when there is no room. */
+static uint64_t set_mark(int fd)
+{
+    uint64_t value = (uint64_t)atomic_fetch_add(&mark_numbers, 1) << 32 | (unsigned)(fd + 1);
+
     for (unsigned i = 0; i < MARKS; i++) {
-        int expected = 0;
-        if (atomic_compare_exchange_strong(&marks[i], &expected, fd + 1)) {
+        uint64_t expected = 0;
+        if (atomic_compare_exchange_strong(&marks[i], &expected, value)) {
             atomic_fetch_add(&mark_count, 1);
-            return true;
+            return value;
         }
     }
-    return false;
+    return 0;
+}
+
+static void remove_mark(uint64_t value)
+{
+    for (unsigned i = 0; value && i < MARKS; i++)
+        if (atomic_load_explicit(&marks[i], memory_order_relaxed) == value)
+            drop_mark(&marks[i], value);
 }
 
 bool curl_synth_take_mark(int fd)
@@ -43,11 +63,9 @@ bool curl_synth_take_mark(int fd)
     if (atomic_load_explicit(&mark_count, memory_order_relaxed) == 0 || fd < 0)
         return false;
     for (unsigned i = 0; i < MARKS; i++) {
-        int expected = fd + 1;
-        if (atomic_compare_exchange_strong(&marks[i], &expected, 0)) {
-            atomic_fetch_sub(&mark_count, 1);
+        uint64_t value = atomic_load(&marks[i]);
+        if ((uint32_t)value == (unsigned)(fd + 1) && drop_mark(&marks[i], value))
             return true;
-        }
     }
     return false;
 }
@@ -65,7 +83,6 @@ static curl_socket_t open_answer(void *data, curlsocktype purpose, struct curl_s
     if (fd < 0)
         return CURL_SOCKET_BAD; /* once only */
     easy->answer_fd = -1;
-    easy->answer_taken = fd;
     return fd; /* libcurl's from here on */
 }
 
@@ -102,13 +119,12 @@ static bool open_pair(struct easy *easy)
         return false;
     /* Fits the socket's buffer by far; the peer stays open, or libcurl's sending would fail. */
     if (send(pair[1], response, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len ||
-        shutdown(pair[1], SHUT_WR) != 0 || !set_mark(pair[0])) {
+        shutdown(pair[1], SHUT_WR) != 0 || !(easy->mark = set_mark(pair[0]))) {
         close(pair[0]);
         close(pair[1]);
         return false;
     }
     easy->answer_fd = pair[0];
-    easy->answer_taken = -1;
     easy->peer_fd = pair[1];
     return true;
 }
@@ -181,7 +197,9 @@ static void override_options(struct easy *easy)
 
 bool curl_synth_prepare(struct easy *easy)
 {
-    if (!open_pair(easy))
+    /* A CONNECT_ONLY handle has no use for an answer: without a socket libcurl itself says
+     * CURLE_COULDNT_CONNECT. */
+    if (!easy->options.value[SHADOW_CONNECT_ONLY].number && !open_pair(easy))
         return false;
     easy->synthetic = true;
     easy->answered = true;
@@ -196,14 +214,12 @@ void curl_synth_finish(struct easy *easy)
     if (!easy->synthetic)
         return;
     easy->synthetic = false;
-    if (easy->answer_fd >= 0) { /* libcurl never came for it */
-        curl_synth_take_mark(easy->answer_fd);
-        close(easy->answer_fd);
-        easy->answer_fd = -1;
-    } else if (easy->answer_taken >= 0) {
-        curl_synth_take_mark(easy->answer_taken); /* a libcurl that did not connect() it */
-    }
-    easy->answer_taken = -1;
-    close(easy->peer_fd);
+    remove_mark(easy->mark); /* of a libcurl that did not connect() */
+    easy->mark = 0;
+    if (easy->answer_fd >= 0)
+        close(easy->answer_fd); /* libcurl never came for it */
+    easy->answer_fd = -1;
+    if (easy->peer_fd >= 0)
+        close(easy->peer_fd);
     easy->peer_fd = -1;
 }

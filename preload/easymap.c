@@ -135,7 +135,7 @@ struct easy *easymap_add_easy(CURL *handle, real_t real)
         return NULL;
     easy->handle = handle;
     easy->real = real;
-    easy->answer_fd = easy->answer_taken = easy->peer_fd = -1;
+    easy->answer_fd = easy->peer_fd = -1;
     if (!add(handle, NODE_EASY, real, easy)) {
         free(easy);
         return NULL;
@@ -158,14 +158,14 @@ struct multi *easymap_add_multi(CURLM *handle, real_t real)
     return multi;
 }
 
-struct mime_node *easymap_add_mime(const void *key, const void *mime, struct easy *easy)
+struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, struct easy *easy)
 {
     struct mime_node *node = calloc(1, sizeof *node);
 
     if (!node)
         return NULL;
     node->key = key;
-    node->mime = mime;
+    node->root = root ? root : node;
     node->easy = easy;
     if (!add(key, NODE_MIME, easy->real, node)) {
         free(node);
@@ -176,14 +176,14 @@ struct mime_node *easymap_add_mime(const void *key, const void *mime, struct eas
     return node;
 }
 
-/* Forgets the nodes of `mime`, or all of the handle when it is NULL. */
-static void remove_mimes(struct easy *easy, const void *mime)
+/* Forgets the nodes of `root`, or all of the handle when it is NULL. */
+static void remove_mimes(struct easy *easy, const struct mime_node *root)
 {
     struct mime_node **link = &easy->mimes;
 
     while (*link) {
         struct mime_node *node = *link;
-        if (mime && node->mime != mime) {
+        if (root && node->root != root) {
             link = &node->next;
             continue;
         }
@@ -198,7 +198,7 @@ void easymap_remove_mime(const void *mime)
     struct mime_node *node = easymap_mime(mime);
 
     if (node)
-        remove_mimes(node->easy, node->mime);
+        remove_mimes(node->easy, node->root);
 }
 
 void easymap_remove_easy(struct easy *easy)
@@ -208,17 +208,6 @@ void easymap_remove_easy(struct easy *easy)
     curl_options_clear(&easy->options);
     free(easy->answered_url);
     free(easy);
-}
-
-void easymap_leave_multi(struct multi *multi)
-{
-    for (unsigned i = 0; i < SHARDS; i++) {
-        pthread_mutex_lock(&shards[i].lock);
-        for (struct node *node = shards[i].nodes; node; node = node->hh.next)
-            if (node->kind == NODE_EASY && ((struct easy *)node->what)->multi == multi)
-                ((struct easy *)node->what)->multi = NULL;
-        pthread_mutex_unlock(&shards[i].lock);
-    }
 }
 
 void easymap_remove_multi(struct multi *multi)
