@@ -53,6 +53,7 @@ class Answer:
     headers: dict = dataclasses.field(default_factory=dict)
     body: bytes | None = None
     chunked: bool = False
+    delay: float = 0  # seconds before the head
     gate: threading.Event | None = None  # the head waits until it is set
     body_gate: threading.Event | None = None  # the head goes out, the body waits
     hang: bool = False  # never answers; ends when the client does
@@ -270,6 +271,8 @@ class Provider:
         if answer.hang:
             self._wait_for_client(connection)
             return False
+        if answer.delay:
+            self._stopping.wait(answer.delay)
         if answer.gate:
             self._wait_gate(connection, answer.gate)
         if answer.close == "before-head":

@@ -101,7 +101,7 @@ static void good_files_that_look_odd(void **state)
         "[breaker]\nfailure_status = \n",
         "[breaker]\nfailure_status = 500 501\t502,\n",
         "[target a.example]\n[target b.example]\n",
-        "[target 01234567890123456789012345678901234567890x]\n", /* 49 bytes */
+        "[target 0123456789012345678901234567890123456789xy]\n", /* 49 bytes */
     };
 
     for (size_t i = 0; i < sizeof good / sizeof *good; i++)
