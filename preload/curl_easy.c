@@ -167,6 +167,6 @@ CURLcode hook_easy_pause(real_t real, CURL *handle, int bitmask)
     struct easy *easy = easymap_easy(handle);
 
     if (easy)
-        easy->paused = (bitmask & CURLPAUSE_RECV) != 0;
+        easy->paused = (bitmask & CURLPAUSE_ALL) != 0;
     return real->easy_pause(handle, bitmask);
 }

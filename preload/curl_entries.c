@@ -51,7 +51,7 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
                               __builtin_return_address(0), &inner)
 
 #define DEFINE_HOOK(type, name, parameters, arguments)                                             \
-    EXPORTED type ENTRY(name) parameters;                                                          \
+    EXPORT type ENTRY(name) parameters;                                                            \
     type ENTRY(name) parameters                                                                    \
     {                                                                                              \
         FIND(arguments);                                                                           \
@@ -62,7 +62,7 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
     VERSIONED(name)
 
 #define DEFINE_HOOK_VOID(name, parameters, arguments)                                              \
-    EXPORTED void ENTRY(name) parameters;                                                          \
+    EXPORT void ENTRY(name) parameters;                                                            \
     void ENTRY(name) parameters                                                                    \
     {                                                                                              \
         FIND(arguments);                                                                           \
@@ -78,7 +78,7 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
 /* One argument behind the two fixed ones: long, pointer, curl_off_t and double * all pass as one
  * word on LP64 (FIELD-NOTES 1.8). */
 #define DEFINE_HOOK_VARIADIC(type, name, first_type, second_type)                                  \
-    EXPORTED type ENTRY(name)(first_type first, second_type second, ...);                          \
+    EXPORT type ENTRY(name)(first_type first, second_type second, ...);                            \
     type ENTRY(name)(first_type first, second_type second, ...)                                    \
     {                                                                                              \
         va_list ap;                                                                                \
@@ -91,8 +91,6 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
         return inner ? real->name(first, second, value) : hook_##name(real, first, second, value); \
     }                                                                                              \
     VERSIONED(name)
-
-#define EXPORTED EXPORT /* but for the last flavour */
 
 #define FLAVOUR_ID      openssl4
 #define FLAVOUR_VERSION "CURL_OPENSSL_4"
@@ -139,14 +137,6 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
 #define FLAVOUR_AT      "@"
 #include "curl_entries.inc"
 
-/* Given out by the dlsym hook only. */
-#undef EXPORTED
-#undef VERSIONED
-#define EXPORTED static
-#define VERSIONED(name)
-#define FLAVOUR_ID plain
-#include "curl_entries.inc"
-
 /* --- by name, for the dlsym hook ----------------------------------------------------------------
  */
 
@@ -160,8 +150,7 @@ struct entry {
      {(void *)entry_##name##_openssl4, (void *)entry_##name##_gnutls3,                             \
       (void *)entry_##name##_nss3, (void *)entry_##name##_curl4, (void *)entry_##name##_multissl4, \
       (void *)entry_##name##_mbedtls4, (void *)entry_##name##_wolfssl4,                            \
-      (void *)entry_##name##_gnutls4, (void *)entry_##name##_rustls4,                              \
-      (void *)entry_##name##_plain}},
+      (void *)entry_##name##_gnutls4, (void *)entry_##name##_rustls4}},
 
 static const struct entry entries[] = {
 #define CURL_HOOK(type, name, parameters, arguments)            ADDRESSES(name)

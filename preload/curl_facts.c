@@ -163,8 +163,10 @@ static bool is_local_errno(long number)
 
 static enum call_end_kind connect_failure(struct easy *easy)
 {
-    return is_local_errno(info_long(easy, CURLINFO_OS_ERRNO)) || is_proxied(easy) ? END_LOCAL
-                                                                                  : END_CONNECT;
+    long number = info_long(easy, CURLINFO_OS_ERRNO);
+
+    /* 0: connect() was never asked; there was no descriptor, or a callback gave none. */
+    return number == 0 || is_local_errno(number) || is_proxied(easy) ? END_LOCAL : END_CONNECT;
 }
 
 /* The exchange broke. Behind a proxy that has not let us through yet it is the proxy's doing. */
@@ -233,6 +235,8 @@ static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
 static struct call_end end_of(struct easy *easy, enum call_end_kind kind, long status,
                               uint64_t total_ns)
 {
+    uint64_t retry_after = info_us(easy, CURLINFO_RETRY_AFTER); /* s */
+
     return (struct call_end){
         .kind = kind,
         .phase = phase_of(easy, status),
@@ -243,7 +247,8 @@ static struct call_end end_of(struct easy *easy, enum call_end_kind kind, long s
         .paused = easy->paused,
         .redirected_away = redirected_away(easy),
         .age_ns = age_of(easy, total_ns),
-        .retry_after_ms = (uint32_t)(info_us(easy, CURLINFO_RETRY_AFTER) * 1000),
+        .retry_after_ms =
+            retry_after < UINT32_MAX / 1000 ? (uint32_t)retry_after * 1000 : UINT32_MAX,
     };
 }
 
@@ -258,6 +263,9 @@ struct call_end curl_facts_end(struct easy *easy, CURLcode result)
 /* libcurl's own total is as old as its last step; ours is not. */
 struct call_end curl_facts_abandoned(struct easy *easy)
 {
+    /* Nothing ran since it was added: what getinfo tells is of the transfer before. */
+    if (easy->multi && easy->added_round == easy->multi->rounds)
+        return (struct call_end){.kind = END_UNSENT};
     long status = info_long(easy, CURLINFO_RESPONSE_CODE);
     uint64_t total = curl_facts_now() - easy->started_ns;
 

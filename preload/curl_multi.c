@@ -27,6 +27,7 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
     CURLMcode result = real->multi_add_handle(handle, easy_handle);
     if (result == CURLM_OK) {
         easy->multi = multi;
+        easy->added_round = multi->rounds;
     } else {
         GUARD_ERRNO({
             shim_drop(&easy->call);
@@ -99,26 +100,34 @@ static void answer_refused(CURLM *handle, int *running)
     }
 }
 
+static void begin_round(CURLM *handle)
+{
+    struct multi *multi = easymap_multi(handle);
+
+    if (multi)
+        multi->rounds++;
+}
+
 CURLMcode hook_multi_perform(real_t real, CURLM *multi, int *running)
 {
+    begin_round(multi);
     CURLMcode result = real->multi_perform(multi, running);
-
     GUARD_ERRNO(answer_refused(multi, running));
     return result;
 }
 
 CURLMcode hook_multi_socket(real_t real, CURLM *multi, curl_socket_t s, int *running)
 {
+    begin_round(multi);
     CURLMcode result = real->multi_socket(multi, s, running);
-
     GUARD_ERRNO(answer_refused(multi, running));
     return result;
 }
 
 CURLMcode hook_multi_socket_all(real_t real, CURLM *multi, int *running)
 {
+    begin_round(multi);
     CURLMcode result = real->multi_socket_all(multi, running);
-
     GUARD_ERRNO(answer_refused(multi, running));
     return result;
 }
@@ -126,8 +135,8 @@ CURLMcode hook_multi_socket_all(real_t real, CURLM *multi, int *running)
 CURLMcode hook_multi_socket_action(real_t real, CURLM *multi, curl_socket_t s, int events,
                                    int *running)
 {
+    begin_round(multi);
     CURLMcode result = real->multi_socket_action(multi, s, events, running);
-
     GUARD_ERRNO(answer_refused(multi, running));
     return result;
 }

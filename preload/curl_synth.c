@@ -161,6 +161,7 @@ static void neutralise_options(struct easy *easy)
         SHADOW_TIMECONDITION,
         SHADOW_TCP_FASTOPEN,
         SHADOW_KEEP_SENDING_ON_ERROR,
+        SHADOW_PREREQFUNCTION, /* it would judge a peer that is ourselves */
     };
 
     for (unsigned i = 0; i < sizeof indices / sizeof *indices; i++)

@@ -92,13 +92,16 @@ static bool add(const void *key, enum node_kind kind, real_t real, void *what)
     return added;
 }
 
-static void drop(const void *key)
+/* Only what is meant: by now the address may be another handle's. */
+static void drop(const void *key, const void *what)
 {
     unsigned shard = shard_of(key);
     struct node *node = NULL;
 
     pthread_mutex_lock(&shards[shard].lock);
     HASH_FIND_PTR(shards[shard].nodes, &key, node);
+    if (node && node->what != what)
+        node = NULL;
     if (node)
         HASH_DEL(shards[shard].nodes, node);
     pthread_mutex_unlock(&shards[shard].lock);
@@ -158,14 +161,14 @@ struct multi *easymap_add_multi(CURLM *handle, real_t real)
     return multi;
 }
 
-struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, struct easy *easy)
+struct mime_node *easymap_add_mime(const void *key, const void *mime, struct easy *easy)
 {
     struct mime_node *node = calloc(1, sizeof *node);
 
     if (!node)
         return NULL;
     node->key = key;
-    node->root = root ? root : node;
+    node->mime = mime;
     node->easy = easy;
     if (!add(key, NODE_MIME, easy->real, node)) {
         free(node);
@@ -176,19 +179,19 @@ struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, stru
     return node;
 }
 
-/* Forgets the nodes of `root`, or all of the handle when it is NULL. */
-static void remove_mimes(struct easy *easy, const struct mime_node *root)
+/* Forgets the nodes of `mime`, or all of the handle when it is NULL. */
+static void remove_mimes(struct easy *easy, const void *mime)
 {
     struct mime_node **link = &easy->mimes;
 
     while (*link) {
         struct mime_node *node = *link;
-        if (root && node->root != root) {
+        if (mime && node->mime != mime) {
             link = &node->next;
             continue;
         }
         *link = node->next;
-        drop(node->key);
+        drop(node->key, node);
         free(node);
     }
 }
@@ -198,20 +201,31 @@ void easymap_remove_mime(const void *mime)
     struct mime_node *node = easymap_mime(mime);
 
     if (node)
-        remove_mimes(node->easy, node->root);
+        remove_mimes(node->easy, node->mime);
 }
 
 void easymap_remove_easy(struct easy *easy)
 {
-    drop(easy->handle);
+    drop(easy->handle, easy);
     remove_mimes(easy, NULL);
     curl_options_clear(&easy->options);
     free(easy->answered_url);
     free(easy);
 }
 
+void easymap_leave_multi(struct multi *multi)
+{
+    for (unsigned i = 0; i < SHARDS; i++) {
+        pthread_mutex_lock(&shards[i].lock);
+        for (struct node *node = shards[i].nodes; node; node = node->hh.next)
+            if (node->kind == NODE_EASY && ((struct easy *)node->what)->multi == multi)
+                ((struct easy *)node->what)->multi = NULL;
+        pthread_mutex_unlock(&shards[i].lock);
+    }
+}
+
 void easymap_remove_multi(struct multi *multi)
 {
-    drop(multi->handle);
+    drop(multi->handle, multi);
     free(multi);
 }

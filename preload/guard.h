@@ -1,5 +1,5 @@
 /*
- * guard.h - what every hook keeps: errno, and distance from the children of vfork.
+ * guard.h - what every hook keeps: errno.
  *
  * A hook saves errno on entry and restores it around our own work, so that the application reads
  * what the real call left, on success too (FIELD-NOTES 1.12).

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from provider import Answer
+
 SOURCE = Path(__file__).with_name("curl") / "client.c"
 EASY = ["fields", "copy", "read", "chunked", "file", "mime", "bound", "curlu", "callbacks", "no-writedata"]
 MULTI = ["multi-fields", "multi-read", "multi-file", "multi-chunked", "socket-fields", "socket-read"]
@@ -112,6 +114,15 @@ def test_callbacks_that_perform_set_options_and_duplicate(client, breaker_env, p
     assert collections.Counter((line.model, line.code, line.status) for line in lines) == {
         ("fine", 0, 200): 5, ("shut", 0, 503): 3}
     assert provider.count(model="shut") == 0
+
+
+def test_add_and_remove_before_any_perform_is_nothing(client, breaker_env, provider):
+    """getinfo then still tells of the transfer before: it must not be counted again."""
+    provider.answer(Answer(500))
+    breaker_env.run(client, "unrun", provider.url())
+    assert provider.count() == 1
+    assert breaker_env.calls(provider.key("fine")) == {
+        "success": 0, "failure": 1, "neutral": 5, "refused": 0, "rerouted": 0}
 
 
 def test_a_handle_moved_between_multis(client, breaker_env, provider, shut):

@@ -112,7 +112,8 @@ static void finish(struct request *r, CURLcode code)
     curl_easy_getinfo(r->easy, CURLINFO_RESPONSE_CODE, &status);
     curl_easy_getinfo(r->easy, CURLINFO_EFFECTIVE_URL, &effective);
     pthread_mutex_lock(&printing);
-    printf("\n%s %d %ld %zu %s\n", r->model, code, status, r->received, effective ? effective : "-");
+    printf("\n%s %d %ld %zu %s\n", r->model, code, status, r->received,
+           effective ? effective : "-");
     fflush(stdout);
     pthread_mutex_unlock(&printing);
     if (r->file)
@@ -456,6 +457,24 @@ static void mode_moved(void)
     free(lost.body);
 }
 
+/* One real call, then five times added and removed before anything ran. */
+static void mode_unrun(void)
+{
+    CURLM *multi = curl_multi_init();
+    struct request r;
+
+    begin(&r, curl_easy_init(), "fine");
+    post_fields(&r);
+    curl_easy_perform(r.easy);
+    for (int i = 0; i < 5; i++) {
+        curl_multi_add_handle(multi, r.easy);
+        curl_multi_remove_handle(multi, r.easy);
+    }
+    curl_easy_cleanup(r.easy);
+    curl_multi_cleanup(multi);
+    free(r.body);
+}
+
 /* --- curl_multi_socket_action with epoll
  * ----------------------------------------------------------- */
 
@@ -563,6 +582,7 @@ int main(int argc, char **argv)
         {"fork", NULL, NULL, mode_fork},
         {"nested", NULL, NULL, mode_nested},
         {"moved", NULL, NULL, mode_moved},
+        {"unrun", NULL, NULL, mode_unrun},
     };
 
     if (argc < 3)
