@@ -87,10 +87,47 @@ static bool model_is_off(const struct call *call)
     return call->model_decided && call_has_model(call) && call->model.policy.mode == MODE_OFF;
 }
 
+/* The healthy case in one look: a closed breaker (or a key that never failed) admits, and nothing
+ * is written but the ticket, in its place: a struct handed through several calls costs more in
+ * copies than all the rest. */
+static bool admit_closed(struct call_side *side, uint32_t now)
+{
+    uint64_t word = slot_word(side->slot);
+
+    if (!breaker_is_closed(word))
+        return false;
+    struct breaker_ticket ticket = breaker_ticket_closed(word, now);
+    side->ticket.admitted = ticket.admitted;
+    side->ticket.generation = ticket.generation;
+    side->ticket.lease = ticket.lease;
+    side->ticket.probe = false;
+    side->ticket.counted = true;
+    return true;
+}
+
+static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
+{
+    find_side(call, &call->host, call_host_key(call));
+    if (!admit_closed(&call->host, now))
+        return false;
+    if (with_model) {
+        find_side(call, &call->model, call_model_key(call));
+        if (!admit_closed(&call->model, now))
+            return false;
+        call->model.admitted = true;
+    }
+    call->host.admitted = true;
+    call->state = CALL_ADMITTED;
+    return true;
+}
+
 /* Reads both; if either refuses, writes nothing. Else takes H, then M; a lost M hands H back. */
 static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_t now)
 {
     struct breaker_admission host, model = {0};
+
+    if (admit_healthy(call, with_model, breaker_tick(now)))
+        return SHIM_ADMITTED;
     struct call_side *refuser = sides_refuse(call, with_model, now, &host, &model);
     uint32_t tick = breaker_tick(now);
 
@@ -163,5 +200,6 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     if (!refuses(&call->model, &peeked))
         return SHIM_ADMITTED;
     call_return_side(&call->host, now);
+    process_table_recheck(call->config, now); /* a replaced table is found by the next call */
     return refuse(call, &call->model, &peeked, now);
 }

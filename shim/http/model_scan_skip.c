@@ -1,10 +1,13 @@
 /*
  * model_scan_skip.c - passes over what cannot hold the model, 64 bytes at a time.
  *
- * A block of 64 bytes becomes four bit masks: quotes, backslashes, openers ('{' and '[' differ by
- * bit 5 only), closers. Inside strings is the running XOR of the quotes that no backslash escapes.
- * As long as a block cannot bring the depth to zero, it is counted and done; the block in which the
- * value may end is walked byte by byte. The vectors are GCC's generic ones (SSE2, NEON).
+ * Inside a string only quotes are looked for; whether one ends the string is told by the
+ * backslashes right before it. Outside, a block of 64 bytes becomes bit masks: quotes, backslashes,
+ * openers
+ * ('{' and '[' differ by bit 5 only), closers; inside strings is the running XOR of the quotes that
+ * no backslash escapes. As long as a block cannot bring the depth to zero its brackets are only
+ * counted. The vectors are GCC's generic ones (SSE2, NEON), written out because gcc -O2 unrolls no
+ * loop over them.
  */
 #include "http/model_scan_parts.h"
 
@@ -14,82 +17,77 @@ typedef uint8_t bytes16 __attribute__((vector_size(16)));
 
 #define BLOCK 64
 
+struct block {
+    bytes16 a, b, c, d;
+};
+
 #if defined(__SSE2__)
 #include <emmintrin.h>
-static unsigned mask_of(bytes16 equal)
+static inline uint64_t mask_of(bytes16 equal)
 {
     return (unsigned)_mm_movemask_epi8((__m128i)equal);
 }
 #elif defined(__aarch64__)
 #include <arm_neon.h>
-static unsigned mask_of(bytes16 equal)
+static inline uint64_t mask_of(bytes16 equal)
 {
     static const bytes16 weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
     uint8x16_t bits = (uint8x16_t)(equal & weight);
 
-    return (unsigned)vaddv_u8(vget_low_u8(bits)) | (unsigned)vaddv_u8(vget_high_u8(bits)) << 8;
+    return vaddv_u8(vget_low_u8(bits)) | (uint64_t)vaddv_u8(vget_high_u8(bits)) << 8;
 }
 #else
 /* One bit per byte lane that is 0xff. */
-static unsigned mask_of(bytes16 equal)
+static inline uint64_t mask_of(bytes16 equal)
 {
-    static const bytes16 weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
-    bytes16 bits = equal & weight;
-    unsigned low = 0, high = 0;
+    unsigned mask = 0;
 
-    for (unsigned i = 0; i < 8; i++) {
-        low |= bits[i];
-        high |= bits[i + 8];
-    }
-    return low | high << 8;
+    for (unsigned i = 0; i < 16; i++)
+        mask |= (equal[i] & 1u) << i;
+    return mask;
 }
 #endif
 
-static bytes16 load(const char *at)
+static inline bytes16 all(uint8_t value)
 {
-    bytes16 v;
-
-    memcpy(&v, at, sizeof v);
-    return v;
+    return (bytes16){0} + value;
 }
 
-static bytes16 all(uint8_t value)
+static inline struct block load_block(const char *at)
 {
-    return (bytes16){value, value, value, value, value, value, value, value,
-                     value, value, value, value, value, value, value, value};
+    struct block block;
+
+    memcpy(&block, at, sizeof block);
+    return block;
 }
 
-static uint64_t equals(const bytes16 v[4], uint8_t value)
+/* 0xff in each lane that holds `value`. */
+static inline struct block compare(struct block v, uint8_t value)
 {
-    uint64_t mask = 0;
-
-    for (unsigned i = 0; i < 4; i++)
-        mask |= (uint64_t)mask_of((bytes16)(v[i] == all(value))) << (16 * i);
-    return mask;
+    return (struct block){
+        (bytes16)(v.a == all(value)),
+        (bytes16)(v.b == all(value)),
+        (bytes16)(v.c == all(value)),
+        (bytes16)(v.d == all(value)),
+    };
 }
 
-static bool any_equals(const bytes16 v[4], uint8_t a, uint8_t b)
+static inline bool any(struct block hits)
 {
-    bytes16 hit = (bytes16)(v[0] == all(a)) | (bytes16)(v[0] == all(b));
-
-    for (unsigned i = 1; i < 4; i++)
-        hit |= (bytes16)(v[i] == all(a)) | (bytes16)(v[i] == all(b));
-    return mask_of(hit) != 0;
+    return mask_of(hits.a | hits.b | hits.c | hits.d) != 0;
 }
 
-static void load_block(const char *at, bytes16 v[4])
+static inline uint64_t bits_of(struct block hits)
 {
-    for (unsigned i = 0; i < 4; i++)
-        v[i] = load(at + 16 * i);
+    return mask_of(hits.a) | mask_of(hits.b) << 16 | mask_of(hits.c) << 32 | mask_of(hits.d) << 48;
 }
 
 /* Which characters are escaped: those after an odd run of backslashes. *carry: the first character
  * of the next block is one. */
 static uint64_t escaped(uint64_t backslashes, bool *carry)
 {
-    uint64_t mask = *carry ? 1 : 0;
+    uint64_t mask = 0;
 
-    backslashes &= ~mask;
     *carry = false;
     while (backslashes) {
         unsigned at = (unsigned)__builtin_ctzll(backslashes);
@@ -104,7 +102,7 @@ static uint64_t escaped(uint64_t backslashes, bool *carry)
 }
 
 /* Bit i: an odd number of quotes at or before i. */
-static uint64_t running_xor(uint64_t x)
+static inline uint64_t running_xor(uint64_t x)
 {
     x ^= x << 1;
     x ^= x << 2;
@@ -115,56 +113,70 @@ static uint64_t running_xor(uint64_t x)
 }
 
 /* Not __builtin_popcountll: without the POPCNT instruction that is a call into libgcc. */
-static unsigned count_bits(uint64_t x)
+static inline uint32_t count_bits(uint64_t x)
 {
-    unsigned n = 0;
-
-    for (; x; x &= x - 1)
-        n++;
-    return n;
+    x -= x >> 1 & UINT64_C(0x5555555555555555);
+    x = (x & UINT64_C(0x3333333333333333)) + (x >> 2 & UINT64_C(0x3333333333333333));
+    x = (x + (x >> 4)) & UINT64_C(0x0f0f0f0f0f0f0f0f);
+    return (uint32_t)(x * UINT64_C(0x0101010101010101) >> 56);
 }
 
-static bool in_string(const struct model_scan *scan)
+/* --- inside a string ------------------------------------------------------------------------- */
+
+/* Is the character at `at` escaped? Nothing before `begin` counts. Each run of backslashes is
+ * looked at once, by the quote that ends it, so the whole stays linear. */
+static bool is_escaped(const char *bytes, size_t begin, size_t at)
 {
-    return scan->mode == SCAN_NESTED_STRING;
+    size_t run = at;
+
+    while (run > begin && bytes[run - 1] == '\\')
+        run--;
+    return (at - run) % 2 != 0;
 }
 
-/* One block, if the value certainly goes on behind it. */
-static bool skip_block(struct model_scan *scan, const char *at)
+/* Moves *index, which is inside a string and before the end of `bytes`, behind the closing quote.
+ * False: the string goes on behind these bytes; *index is their end. */
+static bool find_string_end(struct model_scan *scan, struct span bytes, size_t *index)
 {
-    bytes16 v[4], folded[4];
+    size_t begin = *index + (scan->escape != 0), at = begin;
 
-    load_block(at, v);
-    if (in_string(scan) && !scan->escape && !any_equals(v, '"', '\\'))
-        return true;
-    bool carry = scan->escape != 0;
-    uint64_t backslashes = equals(v, '\\');
-    uint64_t skip = backslashes || carry ? escaped(backslashes, &carry) : 0;
-    uint64_t strings = running_xor(equals(v, '"') & ~skip) ^ (in_string(scan) ? ~UINT64_C(0) : 0);
-    for (unsigned i = 0; i < 4; i++)
-        folded[i] = v[i] | all(0x20);
-    unsigned closers = count_bits(equals(folded, '}') & ~strings);
-    /* A backslash outside strings is no JSON and escapes nothing: step() knows. */
-    if (closers >= scan->depth || backslashes & ~strings)
-        return false;
-    scan->depth += count_bits(equals(folded, '{') & ~strings) - closers;
-    scan->escape = carry;
-    scan_set(scan, strings >> 63 ? SCAN_NESTED_STRING : SCAN_NESTED);
-    return true;
+    scan->escape = 0;
+    for (; bytes.len - at >= BLOCK; at += BLOCK) {
+        struct block hits = compare(load_block(bytes.ptr + at), '"');
+        if (!any(hits))
+            continue;
+        for (uint64_t quotes = bits_of(hits); quotes; quotes &= quotes - 1) {
+            size_t quote = at + (size_t)__builtin_ctzll(quotes);
+            if (!is_escaped(bytes.ptr, begin, quote)) {
+                *index = quote + 1;
+                return true;
+            }
+        }
+    }
+    for (; at < bytes.len; at++)
+        if (bytes.ptr[at] == '"' && !is_escaped(bytes.ptr, begin, at)) {
+            *index = at + 1;
+            return true;
+        }
+    scan->escape = is_escaped(bytes.ptr, begin, bytes.len);
+    *index = bytes.len;
+    return false;
 }
 
-/* One byte inside a nested value. */
+size_t model_scan_skip_string(struct model_scan *scan, struct span bytes)
+{
+    size_t at = 0;
+
+    if (find_string_end(scan, bytes, &at))
+        scan_set(scan, SCAN_MEMBER);
+    return at;
+}
+
+/* --- inside an object or array --------------------------------------------------------------- */
+
+/* One byte outside strings. */
 static void step(struct model_scan *scan, char c)
 {
-    if (in_string(scan)) {
-        if (scan->escape)
-            scan->escape = 0;
-        else if (c == '\\')
-            scan->escape = 1;
-        else if (c == '"')
-            scan_set(scan, SCAN_NESTED);
-        return;
-    }
     if (c == '"')
         scan_set(scan, SCAN_NESTED_STRING);
     else if (c == '{' || c == '[')
@@ -173,44 +185,67 @@ static void step(struct model_scan *scan, char c)
         scan_set(scan, SCAN_MEMBER);
 }
 
+/* The brackets of a block in their order. Returns how many bytes were taken. */
+static size_t walk(struct model_scan *scan, uint64_t openers, uint64_t closers)
+{
+    for (uint64_t left = openers | closers; left; left &= left - 1) {
+        if (openers & left & -left) {
+            scan->depth++;
+        } else if (--scan->depth == 0) {
+            scan_set(scan, SCAN_MEMBER);
+            return (size_t)__builtin_ctzll(left) + 1;
+        }
+    }
+    return BLOCK;
+}
+
+/* One block that begins outside strings. Returns how many bytes were taken; 0: it is no JSON (a
+ * backslash outside strings escapes nothing), to be walked byte by byte. */
+static size_t skip_block(struct model_scan *scan, const char *at)
+{
+    struct block v = load_block(at);
+    struct block slashes = compare(v, '\\');
+    uint64_t quotes = bits_of(compare(v, '"')), backslashes = 0;
+    bool carry = false;
+
+    if (any(slashes)) {
+        backslashes = bits_of(slashes);
+        quotes &= ~escaped(backslashes, &carry);
+    }
+    uint64_t strings = running_xor(quotes);
+    if (backslashes & ~strings)
+        return 0;
+    struct block folded = {v.a | all(0x20), v.b | all(0x20), v.c | all(0x20), v.d | all(0x20)};
+    uint64_t openers = bits_of(compare(folded, '{')) & ~strings;
+    uint64_t closers = bits_of(compare(folded, '}')) & ~strings;
+    uint32_t closed = count_bits(closers);
+    if (closed < scan->depth) {
+        scan->depth += count_bits(openers) - closed;
+    } else {
+        size_t taken = walk(scan, openers, closers);
+        if (scan->mode == SCAN_MEMBER)
+            return taken;
+    }
+    scan->escape = carry;
+    if (strings >> 63)
+        scan_set(scan, SCAN_NESTED_STRING);
+    return BLOCK;
+}
+
 size_t model_scan_skip_nested(struct model_scan *scan, struct span bytes)
 {
     size_t at = 0;
 
     while (at < bytes.len && scan->mode != SCAN_MEMBER) {
-        if (bytes.len - at >= BLOCK && skip_block(scan, bytes.ptr + at)) {
-            at += BLOCK;
+        if (scan->mode == SCAN_NESTED_STRING) {
+            if (find_string_end(scan, bytes, &at))
+                scan_set(scan, SCAN_NESTED);
             continue;
         }
-        size_t end = bytes.len - at > BLOCK ? at + BLOCK : bytes.len;
-        while (at < end && scan->mode != SCAN_MEMBER)
+        size_t taken = bytes.len - at >= BLOCK ? skip_block(scan, bytes.ptr + at) : 0;
+        at += taken;
+        if (taken == 0)
             step(scan, bytes.ptr[at++]);
-    }
-    return at;
-}
-
-size_t model_scan_skip_string(struct model_scan *scan, struct span bytes)
-{
-    size_t at = 0;
-
-    while (at < bytes.len) {
-        bytes16 v[4];
-        if (!scan->escape && bytes.len - at >= BLOCK) {
-            load_block(bytes.ptr + at, v);
-            uint64_t stops = equals(v, '"') | equals(v, '\\');
-            at += stops ? (size_t)__builtin_ctzll(stops) : BLOCK;
-            if (!stops)
-                continue;
-        }
-        char c = bytes.ptr[at++];
-        if (scan->escape)
-            scan->escape = 0;
-        else if (c == '\\')
-            scan->escape = 1;
-        else if (c == '"') {
-            scan_set(scan, SCAN_MEMBER);
-            break;
-        }
     }
     return at;
 }
