@@ -27,6 +27,13 @@ def streak_of_two(provider, curl, breaker_env):
     return begin
 
 
+def assert_all_neutral(breaker_env, provider, number, model="m"):
+    """The calls were seen, and spoke neither of the host nor of the model."""
+    for key in (provider.key(), provider.key(model)):
+        calls = breaker_env.calls(key)
+        assert (calls["failure"], calls["neutral"], calls["success"]) == (0, number, 0), (key, calls)
+
+
 def streak(breaker_env, key):
     found = breaker_env.breakers().get(key)
     return found["streak"] if found else 0
@@ -192,8 +199,8 @@ def test_a_refusing_proxy_is_neutral(flag, provider, providers, curl, breaker_en
     where = proxy.url("") if flag == "-x" else f"127.0.0.1:{proxy.port}"
     for _ in range(7):
         assert curl(provider.url(), "m", flag, where).code in (5, 7, 97)
+    assert_all_neutral(breaker_env, provider, 7)
     assert curl(provider.url()).status == 200
-    assert breaker_env.calls(provider.key())["failure"] == 0
 
 
 def test_a_proxy_of_the_environment_that_refuses_is_neutral(provider, providers, curl, breaker_env):
@@ -201,7 +208,7 @@ def test_a_proxy_of_the_environment_that_refuses_is_neutral(provider, providers,
     proxy.refuse()
     for _ in range(7):
         assert curl(provider.url(), env={"http_proxy": proxy.url("")}).code in (5, 7)
-    assert breaker_env.calls(provider.key())["failure"] == 0
+    assert_all_neutral(breaker_env, provider, 7)
 
 
 def test_a_proxy_that_denies_connect_is_neutral(provider, providers, curl, breaker_env):
@@ -210,8 +217,7 @@ def test_a_proxy_that_denies_connect_is_neutral(provider, providers, curl, break
     for _ in range(7):
         assert curl(provider.url(), "m", "-p", "-x", proxy.url("")).code == 56
     assert proxy.count() == 7
-    for key in (provider.key(), provider.key("m")):
-        assert breaker_env.calls(key)["failure"] == 0
+    assert_all_neutral(breaker_env, provider, 7)
 
 
 def test_dns_failure_is_neutral(curl, breaker_env):
@@ -219,15 +225,17 @@ def test_dns_failure_is_neutral(curl, breaker_env):
     host = "a" * 64 + ".test"
     for _ in range(7):
         assert curl(f"http://{host}/v1/chat/completions").code in (3, 6)
-    assert all(b["calls"]["failure"] == 0 for b in breaker_env.breakers().values())
+    for key in (f"{host}:80", f"{host}:80/m"):
+        calls = breaker_env.calls(key)
+        assert (calls["failure"], calls["neutral"], calls["success"]) == (0, 7, 0), (key, breaker_env.breakers())
 
 
-def test_no_descriptors_is_neutral(provider, breaker_env, curl):
-    command = ["sh", "-c", 'ulimit -n 3; exec "$@"', "sh", *curl.command(provider.url())]
-    for _ in range(7):
-        breaker_env.run(*command)
-    assert breaker_env.calls(provider.key())["failure"] == 0
-    assert curl(provider.url()).status == 200
+def test_no_descriptors_is_neutral(provider, breaker_env):
+    done = breaker_env.run(PYTHON, CALLBACKS, "no-descriptors", provider.url(), "m")
+    assert done.stdout.split() == [b"7"], done
+    assert provider.count(model="m") == 0
+    calls = breaker_env.calls(provider.key())
+    assert (calls["failure"], calls["neutral"]) == (0, 1), "our own trouble, not the provider's"
 
 
 def test_never_left_the_queue_is_neutral(provider, breaker_env):
@@ -236,8 +244,8 @@ def test_never_left_the_queue_is_neutral(provider, breaker_env):
     done = breaker_env.run(PYTHON, CALLBACKS, "queued", provider.url(), "m")
     assert done.stdout.split() == [b"28"], done
     assert provider.count(model="m") == 0
-    for key in (provider.key(), provider.key("m")):
-        assert breaker_env.calls(key)["failure"] == 0, key
+    calls = breaker_env.calls(provider.key("m"))
+    assert (calls["failure"], calls["neutral"], calls["success"]) == (0, 1, 0)
 
 
 # --- the host ------------------------------------------------------------------------------------
@@ -309,7 +317,8 @@ def test_a_young_connect_timeout_is_neutral(curl, breaker_env):
             filler.setblocking(False)
             filler.connect_ex(("127.0.0.1", port))
         assert curl(f"http://127.0.0.1:{port}/v1/chat/completions", "m", "--connect-timeout", "0.2").code == 28
-    assert breaker_env.calls(f"127.0.0.1:{port}")["failure"] == 0
+    calls = breaker_env.calls(f"127.0.0.1:{port}")
+    assert (calls["failure"], calls["neutral"]) == (0, 1)
 
 
 def test_any_head_is_a_success_of_the_host(provider, curl, breaker_env):

@@ -2,10 +2,12 @@
 
 HOW: write-abort (the write callback refuses the body), progress-abort (at once, before any head), queued (a second
 handle that never leaves the multi's queue), remove (a multi handle removed while it runs), paused (paused in the
-middle of its body until its time-out).
+middle of its body until its time-out), no-descriptors (a call to "first", then one with no descriptor left).
 """
 
 import json
+import os
+import resource
 import sys
 
 import pycurl
@@ -78,3 +80,17 @@ elif how == "paused":
     handle.setopt(pycurl.TIMEOUT_MS, 900)
     handle.setopt(pycurl.WRITEFUNCTION, lambda data: pycurl.WRITEFUNC_PAUSE)
     print(perform(handle))
+elif how == "no-descriptors":
+    perform(easy("first"))
+    starved = easy(model)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    taken = []
+    try:
+        while True:
+            taken.append(os.open("/dev/null", os.O_RDONLY))
+    except OSError:
+        pass
+    code = perform(starved)
+    for descriptor in taken:
+        os.close(descriptor)
+    print(code)
