@@ -8,22 +8,21 @@
 /* --- what the request is ------------------------------------------------------------------------
  */
 
-char *curl_call_url(struct easy *easy)
+const char *curl_call_url(const struct easy *easy, char **owned)
 {
     const struct curl_options *options = &easy->options;
-    const char *url = options->value[SHADOW_URL].string;
-    char *text = NULL, *copy;
+    CURLU *parts = options->value[SHADOW_CURLU].pointer;
+    char *text = NULL;
 
-    if (options->value[SHADOW_CURLU].pointer) {
-        if (!easy->real->url_get || !easy->real->free ||
-            easy->real->url_get(options->value[SHADOW_CURLU].pointer, CURLUPART_URL, &text, 0) !=
-                CURLUE_OK)
-            return NULL;
-        copy = strdup(text);
+    *owned = NULL;
+    if (!parts)
+        return options->value[SHADOW_URL].string;
+    if (easy->real->url_get && easy->real->free &&
+        easy->real->url_get(parts, CURLUPART_URL, &text, 0) == CURLUE_OK) {
+        *owned = strdup(text);
         easy->real->free(text);
-        return copy;
     }
-    return url ? strdup(url) : NULL;
+    return *owned;
 }
 
 /* Feeds what of the body is in memory; true when the model is decided. */
@@ -60,7 +59,8 @@ static bool open_call(struct easy *easy)
 {
     struct shim_request request = {.method = span_str(curl_options_method(&easy->options))};
     const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
-    char *url = curl_call_url(easy);
+    char *owned;
+    const char *url = curl_call_url(easy, &owned);
     bool covered = false;
 
     if (url && shim_request_of_url(span_str(url), &request)) {
@@ -71,7 +71,7 @@ static bool open_call(struct easy *easy)
         if (need == SHIM_NEEDS_BODY)
             feed_body(easy);
     }
-    free(url);
+    free(owned);
     return covered;
 }
 

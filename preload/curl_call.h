@@ -21,9 +21,9 @@ void curl_call_abandon(struct easy *easy);
  * is installed. */
 void curl_call_restore(struct easy *easy);
 
-/* The URL that the application set, into a buffer of its own: CURLU first, as libcurl does. NULL
- * when there is none; free with free(). */
-char *curl_call_url(struct easy *easy);
+/* The URL that the application set: CURLU first, as libcurl does. NULL when there is none. Borrowed
+ * from the shadow, or held by *owned, which is to be freed with free() in any case. */
+const char *curl_call_url(const struct easy *easy, char **owned);
 
 /* curl_facts.c: an ended transfer in the door's words. */
 struct call_end curl_facts_end(struct easy *easy, CURLcode result);

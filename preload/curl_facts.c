@@ -81,7 +81,8 @@ static bool is_proxied(struct easy *easy)
     const struct shadow_value *proxy = &easy->options.value[SHADOW_PROXY];
     const struct shadow_value *exempt = &easy->options.value[SHADOW_NOPROXY];
     struct shim_request request = {.path = SPAN_NONE};
-    char *url = curl_call_url(easy);
+    char *owned;
+    const char *url = curl_call_url(easy, &owned);
     char scheme[8] = "";
     bool proxied = false;
 
@@ -95,7 +96,7 @@ static bool is_proxied(struct easy *easy)
         if (easy->options.value[SHADOW_PRE_PROXY].string)
             proxied = true;
     }
-    free(url);
+    free(owned);
     return proxied;
 }
 
@@ -127,12 +128,13 @@ static bool redirected_away(struct easy *easy)
 
     if (info_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
         return false;
-    char *url = curl_call_url(easy);
+    char *owned;
+    const char *url = curl_call_url(easy, &owned);
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
     if (url && effective && shim_request_of_url(span_str(url), &first) &&
         shim_request_of_url(span_str(effective), &last))
         away = !span_ieq(first.host, last.host) || first.port != last.port;
-    free(url);
+    free(owned);
     return away;
 }
 

@@ -10,6 +10,7 @@
 
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -204,8 +205,11 @@ bool curl_synth_prepare(struct easy *easy)
         return false;
     easy->synthetic = true;
     easy->answered = true;
+    char *owned;
+    const char *url = curl_call_url(easy, &owned);
     free(easy->answered_url);
-    easy->answered_url = curl_call_url(easy);
+    easy->answered_url = url ? strdup(url) : NULL;
+    free(owned);
     override_options(easy);
     return true;
 }
