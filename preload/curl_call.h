@@ -33,9 +33,9 @@ uint64_t curl_facts_now(void); /* CLOCK_MONOTONIC, ns */
 /* curl_read.c: watches a body that libcurl pulls by callback, until its model is known. */
 void curl_read_watch(struct easy *easy);
 
-/* curl_synth.c: makes the handle's next transfer give shim_response(). False: it could not be
- * prepared (no descriptors), and nothing is changed: the call passes. */
-bool curl_synth_prepare(struct easy *easy);
+/* curl_synth.c: makes the handle's next transfer give shim_response(). Where there is no descriptor
+ * for it, the transfer ends as CURLE_COULDNT_CONNECT; no packet leaves in either case. */
+void curl_synth_prepare(struct easy *easy);
 /* Closes what the answer needed. Harmless when there is none. */
 void curl_synth_finish(struct easy *easy);
 

@@ -8,6 +8,9 @@
  */
 #include "curl_call.h"
 
+#include "guard.h"
+
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -74,17 +77,84 @@ bool curl_synth_take_mark(int fd)
 /* --- libcurl's callbacks -------------------------------------------------------------------------
  */
 
+/* The program may have closed 0, 1 and 2: what it writes there must not meet our pair. */
+static bool lift_above_stdio(int *fd)
+{
+    if (*fd > STDERR_FILENO)
+        return true;
+    int lifted = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    close(*fd);
+    *fd = lifted;
+    return lifted >= 0;
+}
+
+static void close_pair(int pair[2])
+{
+    for (unsigned i = 0; i < 2; i++)
+        if (pair[i] >= 0)
+            close(pair[i]);
+}
+
+/* A pair whose second end holds the whole response; it fits the socket's buffer by far. The peer
+ * stays open, or libcurl's sending would fail. */
+static bool open_pair(const struct easy *easy, int pair[2])
+{
+    char response[SHIM_RESPONSE_MAX];
+    bool head_only = easy->options.method == METHOD_HEAD;
+    size_t len = shim_response(&easy->call, response, sizeof response, head_only);
+
+    if (len == 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
+        return false;
+    bool first = lift_above_stdio(&pair[0]), second = lift_above_stdio(&pair[1]);
+    if (first && second &&
+        send(pair[1], response, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len &&
+        shutdown(pair[1], SHUT_WR) == 0)
+        return true;
+    close_pair(pair);
+    return false;
+}
+
+/* Made when libcurl asks for it: a thousand refused handles of a multi need no thousand descriptors
+ * at once. Without one libcurl says CURLE_COULDNT_CONNECT, and no packet leaves either. A
+ * CONNECT_ONLY handle has no use for an answer and gets that always. */
+static curl_socket_t take_answer(struct easy *easy)
+{
+    int pair[2] = {-1, -1};
+
+    if (easy->options.value[SHADOW_CONNECT_ONLY].number || easy->mark || !open_pair(easy, pair))
+        return CURL_SOCKET_BAD;
+    easy->mark = set_mark(pair[0]);
+    if (!easy->mark) {
+        close_pair(pair);
+        return CURL_SOCKET_BAD;
+    }
+    easy->peer_fd = pair[1];
+    return pair[0]; /* libcurl's from here on */
+}
+
 static curl_socket_t open_answer(void *data, curlsocktype purpose, struct curl_sockaddr *address)
 {
-    struct easy *easy = data;
-    int fd = easy->answer_fd;
+    curl_socket_t fd;
 
     (void)purpose;
     (void)address;
-    if (fd < 0)
-        return CURL_SOCKET_BAD; /* once only */
-    easy->answer_fd = -1;
-    return fd; /* libcurl's from here on */
+    GUARD_ERRNO(fd = take_answer(data));
+    return fd;
+}
+
+static void close_peer(struct easy *easy)
+{
+    if (easy->peer_fd >= 0)
+        close(easy->peer_fd);
+    easy->peer_fd = -1;
+}
+
+/* FORBID_REUSE: libcurl closes the connection at the end of its transfer, while the handle lives.
+ */
+static int close_answer(void *data, curl_socket_t fd)
+{
+    GUARD_ERRNO(close_peer(data));
+    return close(fd);
 }
 
 static int say_connected(void *data, curl_socket_t fd, curlsocktype purpose)
@@ -109,27 +179,6 @@ static size_t read_nothing(char *buffer, size_t size, size_t count, void *data)
 /* --- prepare and finish
  * --------------------------------------------------------------------------- */
 
-static bool open_pair(struct easy *easy)
-{
-    char response[SHIM_RESPONSE_MAX];
-    bool head_only = easy->options.method == METHOD_HEAD;
-    size_t len = shim_response(&easy->call, response, sizeof response, head_only);
-    int pair[2];
-
-    if (len == 0 || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return false;
-    /* Fits the socket's buffer by far; the peer stays open, or libcurl's sending would fail. */
-    if (send(pair[1], response, len, MSG_NOSIGNAL | MSG_DONTWAIT) != (ssize_t)len ||
-        shutdown(pair[1], SHUT_WR) != 0 || !(easy->mark = set_mark(pair[0]))) {
-        close(pair[0]);
-        close(pair[1]);
-        return false;
-    }
-    easy->answer_fd = pair[0];
-    easy->peer_fd = pair[1];
-    return true;
-}
-
 static void override_number(struct easy *easy, enum shadow_index index, long value)
 {
     curl_options_override(&easy->options, easy->real, easy->handle, index, (void *)(intptr_t)value);
@@ -147,8 +196,6 @@ static void neutralise_options(struct easy *easy)
         SHADOW_CURLU, /* before URL: it wins over it on 8.14+ */
         SHADOW_PORT,
         SHADOW_CONNECT_TO,
-        SHADOW_CLOSESOCKETFUNCTION,
-        SHADOW_CLOSESOCKETDATA,
         SHADOW_SOCKOPTDATA,
         SHADOW_PRE_PROXY,
         SHADOW_INTERFACE,
@@ -172,6 +219,7 @@ static void neutralise_options(struct easy *easy)
 static void override_options(struct easy *easy)
 {
     curl_opensocket_callback opensocket = open_answer;
+    curl_closesocket_callback closesocket = close_answer;
     curl_sockopt_callback sockopt = say_connected;
     curl_read_callback read = read_nothing;
 
@@ -179,6 +227,8 @@ static void override_options(struct easy *easy)
     override_pointer(easy, SHADOW_URL, ANSWER_URL);
     override_pointer(easy, SHADOW_OPENSOCKETFUNCTION, (void *)opensocket);
     override_pointer(easy, SHADOW_OPENSOCKETDATA, easy);
+    override_pointer(easy, SHADOW_CLOSESOCKETFUNCTION, (void *)closesocket);
+    override_pointer(easy, SHADOW_CLOSESOCKETDATA, easy);
     override_pointer(easy, SHADOW_SOCKOPTFUNCTION, (void *)sockopt);
     override_pointer(easy, SHADOW_PROXY, "");
     override_number(easy, SHADOW_FRESH_CONNECT, 1);
@@ -197,21 +247,17 @@ static void override_options(struct easy *easy)
     }
 }
 
-bool curl_synth_prepare(struct easy *easy)
+void curl_synth_prepare(struct easy *easy)
 {
-    /* A CONNECT_ONLY handle has no use for an answer: without a socket libcurl itself says
-     * CURLE_COULDNT_CONNECT. */
-    if (!easy->options.value[SHADOW_CONNECT_ONLY].number && !open_pair(easy))
-        return false;
-    easy->synthetic = true;
-    easy->answered = true;
     char *owned;
     const char *url = curl_call_url(easy, &owned);
+
     free(easy->answered_url);
     easy->answered_url = url ? strdup(url) : NULL;
     free(owned);
+    easy->synthetic = true;
+    easy->answered = true;
     override_options(easy);
-    return true;
 }
 
 void curl_synth_finish(struct easy *easy)
@@ -221,10 +267,5 @@ void curl_synth_finish(struct easy *easy)
     easy->synthetic = false;
     remove_mark(easy->mark); /* of a libcurl that did not connect() */
     easy->mark = 0;
-    if (easy->answer_fd >= 0)
-        close(easy->answer_fd); /* libcurl never came for it */
-    easy->answer_fd = -1;
-    if (easy->peer_fd >= 0)
-        close(easy->peer_fd);
-    easy->peer_fd = -1;
+    close_peer(easy);
 }

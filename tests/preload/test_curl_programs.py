@@ -125,6 +125,24 @@ def test_add_and_remove_before_any_perform_is_nothing(client, breaker_env, provi
         "success": 0, "failure": 1, "neutral": 5, "refused": 0, "rerouted": 0}
 
 
+def test_a_thousand_refused_handles_send_nothing(client, breaker_env, provider, shut):
+    lines = lines_of(breaker_env.run(client, "crowd", provider.url()))
+    assert collections.Counter((line.code, line.status) for line in lines) == {(0, 503): 1000}
+    assert provider.count() == 0
+
+
+def test_without_descriptors_a_refused_call_still_sends_nothing(client, breaker_env, provider, shut):
+    done = breaker_env.run("sh", "-c", f"ulimit -n 40; exec {client} crowd {provider.url()}")
+    lines = lines_of(done)
+    assert {(line.code, line.status) for line in lines} <= {(0, 503), (7, 0)} and len(lines) == 1000
+    assert provider.count() == 0
+
+
+def test_closed_standard_descriptors_stay_closed(client, breaker_env, provider, shut):
+    done = breaker_env.run(client, "closed", provider.url())
+    assert done.returncode == 0
+
+
 def test_a_handle_moved_between_multis(client, breaker_env, provider, shut):
     lines = lines_of(breaker_env.run(client, "moved", provider.url()))
     assert [(line.model, line.status) for line in lines] == [("shut", 503)]

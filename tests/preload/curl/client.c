@@ -475,6 +475,54 @@ static void mode_unrun(void)
     free(r.body);
 }
 
+/* A thousand refused handles in one multi, under a low limit of descriptors. */
+static void mode_crowd(void)
+{
+    enum { CROWD = 1000 };
+    static struct request requests[CROWD];
+    CURLM *multi = curl_multi_init();
+
+    for (int i = 0; i < CROWD; i++) {
+        begin(&requests[i], curl_easy_init(), "shut");
+        post_fields(&requests[i]);
+        curl_easy_setopt(requests[i].easy, CURLOPT_PRIVATE, &requests[i]);
+        curl_multi_add_handle(multi, requests[i].easy);
+    }
+    drive(multi, CROWD);
+    for (int i = 0; i < CROWD; i++)
+        curl_easy_cleanup(requests[i].easy);
+    curl_multi_cleanup(multi);
+}
+
+/* A program that closed its standard descriptors: what it writes there must not meet ours. */
+static size_t write_to_stdout(char *data, size_t size, size_t count, void *sum)
+{
+    if (write(STDOUT_FILENO, data, size * count) >= 0)
+        _exit(3);
+    return count_bytes(data, size, count, sum);
+}
+
+static void mode_closed(void)
+{
+    struct request r;
+
+    CURL *easy = curl_easy_init();
+
+    begin(&r, easy, "fine"); /* libcurl's own descriptors are there from now on */
+    post_fields(&r);
+    curl_easy_setopt(easy, CURLOPT_FORBID_REUSE, 1L);
+    perform(&r);
+    begin(&r, easy, "shut");
+    post_fields(&r);
+    curl_easy_setopt(r.easy, CURLOPT_WRITEFUNCTION, write_to_stdout);
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        close(fd);
+    long status = 0;
+    CURLcode code = curl_easy_perform(r.easy);
+    curl_easy_getinfo(r.easy, CURLINFO_RESPONSE_CODE, &status);
+    _exit(code == CURLE_OK && status == 503 ? 0 : 4);
+}
+
 /* --- curl_multi_socket_action with epoll
  * ----------------------------------------------------------- */
 
@@ -583,6 +631,8 @@ int main(int argc, char **argv)
         {"nested", NULL, NULL, mode_nested},
         {"moved", NULL, NULL, mode_moved},
         {"unrun", NULL, NULL, mode_unrun},
+        {"crowd", NULL, NULL, mode_crowd},
+        {"closed", NULL, NULL, mode_closed},
     };
 
     if (argc < 3)
