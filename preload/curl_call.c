@@ -54,25 +54,41 @@ static bool feed_body(struct easy *easy)
     return shim_body(&easy->call, SPAN_LIT(""), true);
 }
 
+/* The request of the handle; what a URL says is remembered until it is set anew. A CURLU may change
+ * without us: *owned holds its text, to be freed. */
+static bool request_of(struct easy *easy, struct shim_request *request, char **owned)
+{
+    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+
+    *owned = NULL;
+    if (easy->request_known) {
+        *request = easy->request;
+    } else {
+        const char *url = curl_call_url(easy, owned);
+        if (!url || !shim_request_of_url(span_str(url), request))
+            return false;
+        easy->request = *request;
+        easy->request_known = *owned == NULL;
+    }
+    request->method = span_str(curl_options_method(&easy->options));
+    if (port->set && port->number > 0 && port->number < 65536)
+        request->port = (uint16_t)port->number;
+    return true;
+}
+
 /* True when the call is covered; its model may still be to come. */
 static bool open_call(struct easy *easy)
 {
-    struct shim_request request = {.method = span_str(curl_options_method(&easy->options))};
-    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+    struct shim_request request;
+    enum shim_need need = SHIM_UNCOVERED;
     char *owned;
-    const char *url = curl_call_url(easy, &owned);
-    bool covered = false;
 
-    if (url && shim_request_of_url(span_str(url), &request)) {
-        if (port->set && port->number > 0 && port->number < 65536)
-            request.port = (uint16_t)port->number;
-        enum shim_need need = shim_open(&easy->call, &request);
-        covered = need != SHIM_UNCOVERED;
-        if (need == SHIM_NEEDS_BODY)
-            feed_body(easy);
-    }
+    if (request_of(easy, &request, &owned))
+        need = shim_open(&easy->call, &request);
+    if (need == SHIM_NEEDS_BODY)
+        feed_body(easy);
     free(owned);
-    return covered;
+    return need != SHIM_UNCOVERED;
 }
 
 /* --- begin and end ------------------------------------------------------------------------------
@@ -85,7 +101,7 @@ static void begin(struct easy *easy)
         return;
     easy->started_ns = curl_facts_now();
     if (shim_admit(&easy->call) == SHIM_REFUSED)
-        curl_synth_prepare(easy); /* if it cannot be prepared, the call passes */
+        curl_synth_prepare(easy);
     else if (shim_model_pending(&easy->call))
         curl_read_watch(easy);
 }

@@ -36,9 +36,11 @@ CURLcode hook_easy_perform(real_t real, CURL *handle)
     curl_call_begin(easy);
     CURLcode result = perform(easy);
     if (easy->refused) {
-        GUARD_ERRNO(curl_call_restore(easy));
-        if (curl_synth_prepare(easy))
-            result = perform(easy);
+        GUARD_ERRNO({
+            curl_call_restore(easy);
+            curl_synth_prepare(easy);
+        });
+        result = perform(easy);
     }
     curl_call_end(easy, result);
     GUARD_ERRNO(curl_call_restore(easy));
@@ -56,6 +58,8 @@ CURLcode hook_easy_setopt(real_t real, CURL *handle, CURLoption option, void *va
         result = real->easy_setopt(handle, option, value);
     if (result == CURLE_OK)
         GUARD_ERRNO({
+            if (option == CURLOPT_URL || option == CURLOPT_CURLU)
+                easy->request_known = false;
             if (!curl_options_note(&easy->options, option, value))
                 easy->unreliable = true;
         });
@@ -143,6 +147,7 @@ void hook_easy_reset(real_t real, CURL *handle)
         return;
     GUARD_ERRNO({
         curl_options_clear(&easy->options);
+        easy->request_known = false;
         easy->unreliable = easy->answered = false;
         easy->mime_model[0] = '\0';
     });

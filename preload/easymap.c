@@ -138,7 +138,7 @@ struct easy *easymap_add_easy(CURL *handle, real_t real)
         return NULL;
     easy->handle = handle;
     easy->real = real;
-    easy->answer_fd = easy->peer_fd = -1;
+    easy->peer_fd = -1;
     if (!add(handle, NODE_EASY, real, easy)) {
         free(easy);
         return NULL;

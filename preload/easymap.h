@@ -19,6 +19,8 @@ struct easy {
     CURL *handle;
     real_t real;
     struct curl_options options;
+    struct shim_request request; /* of the URL in the shadow, if request_known */
+    bool request_known;
     struct shim_call call;
     uint64_t added_round;      /* multi->rounds when it was added */
     struct multi *multi;       /* added to; NULL outside */
@@ -32,7 +34,6 @@ struct easy {
     bool synthetic;            /* our answer is under way */
     bool answered;             /* the last answer was ours: getinfo tells the application's URL */
     bool paused;
-    int answer_fd;      /* synthetic: libcurl's end until it takes it, else -1 */
     uint64_t mark;      /* synthetic: for the connect hook (curl_synth.c); 0: none */
     int peer_fd;        /* synthetic: our end, open until the transfer is over; else -1 */
     char *answered_url; /* owned: what getinfo tells while `answered` */

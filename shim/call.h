@@ -14,6 +14,8 @@
 #define CALL_HOST_MAX 262 /* a DNS name, a colon, a port */
 #define CALL_KEY_MAX  (CALL_HOST_MAX + 1 + MODEL_MAX)
 
+#define CALL_RAW_MAX 320 /* longer requests are judged anew at each call */
+
 enum call_state {
     CALL_IDLE,     /* nothing open */
     CALL_OPEN,     /* covered, not yet admitted */
@@ -49,6 +51,12 @@ struct call {
         enum breaker_state state;
         uint32_t wait_ms;
     } refusal;
+    /* The last covered request as it was given, so that the same one is not judged anew: a handle
+     * calls one URL again and again. raw_len 0: none. Under raw_config. */
+    const struct config *raw_config;
+    struct shape raw_shape;
+    uint16_t raw_len;
+    char raw[CALL_RAW_MAX];
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };
