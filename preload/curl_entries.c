@@ -8,20 +8,22 @@
 #include "curl_hooks.h"
 #include "guard.h"
 #include "shim.h"
+#include "tail.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-/* The library of a call, or NULL; *inner: the call is libcurl's own, or nothing is to be done. */
-static real_t library_for(enum curl_flavour flavour, const void *handle, const void *caller,
-                          bool *inner)
+static real_t library_for(enum curl_flavour flavour, const void *handle, const void *caller)
 {
     real_t real = handle ? easymap_owner(handle) : NULL;
 
-    if (!real)
-        real = real_curl(flavour, caller);
-    *inner = real && (real_is_inner(real, caller) || shim_disabled());
-    return real;
+    return real ? real : real_curl(flavour, caller);
+}
+
+/* The call is libcurl's own, another libbreaker's to decide, or nothing is to be done. */
+static bool passes(real_t real, const void *caller)
+{
+    return real_is_inner(real, caller) || shim_disabled();
 }
 
 /* What libcurl returns when its set-up failed. */
@@ -45,52 +47,56 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
 #define VERSIONED(name)                                                                            \
     __asm__(".symver " STRING(ENTRY(name)) ",curl_" #name FLAVOUR_AT FLAVOUR_VERSION);
 
-#define FIND(arguments)                                                                            \
-    bool inner;                                                                                    \
-    real_t real = library_for(JOIN(FLAVOUR, , FLAVOUR_ID), FIRST arguments,                        \
-                              __builtin_return_address(0), &inner)
+#define LIBRARY(arguments)                                                                         \
+    library_for(JOIN(FLAVOUR, , FLAVOUR_ID), FIRST arguments, __builtin_return_address(0))
 
+/* What passes is a jump: the next libbreaker sees who called us (FIELD-NOTES 1.3). */
 #define DEFINE_HOOK(type, name, parameters, arguments)                                             \
-    EXPORT type ENTRY(name) parameters;                                                            \
-    type ENTRY(name) parameters                                                                    \
+    EXPORTED type ENTRY(name) parameters;                                                          \
+    TAIL_CODE type ENTRY(name) parameters                                                          \
     {                                                                                              \
-        FIND(arguments);                                                                           \
+        real_t real = LIBRARY(arguments);                                                          \
         if (!real || !real->name)                                                                  \
             return FAILURE(type);                                                                  \
-        return inner ? real->name arguments : hook_##name WITH_REAL arguments;                     \
+        if (passes(real, __builtin_return_address(0)))                                             \
+            TAIL_RETURN(real->name arguments);                                                     \
+        return hook_##name WITH_REAL arguments;                                                    \
     }                                                                                              \
     VERSIONED(name)
 
 #define DEFINE_HOOK_VOID(name, parameters, arguments)                                              \
-    EXPORT void ENTRY(name) parameters;                                                            \
-    void ENTRY(name) parameters                                                                    \
+    EXPORTED void ENTRY(name) parameters;                                                          \
+    TAIL_CODE void ENTRY(name) parameters                                                          \
     {                                                                                              \
-        FIND(arguments);                                                                           \
+        real_t real = LIBRARY(arguments);                                                          \
         if (!real || !real->name)                                                                  \
             return;                                                                                \
-        if (inner)                                                                                 \
-            real->name arguments;                                                                  \
-        else                                                                                       \
-            hook_##name WITH_REAL arguments;                                                       \
+        if (passes(real, __builtin_return_address(0)))                                             \
+            TAIL_RETURN(real->name arguments);                                                     \
+        hook_##name WITH_REAL arguments;                                                           \
     }                                                                                              \
     VERSIONED(name)
 
 /* One argument behind the two fixed ones: long, pointer, curl_off_t and double * all pass as one
  * word on LP64 (FIELD-NOTES 1.8). */
 #define DEFINE_HOOK_VARIADIC(type, name, first_type, second_type)                                  \
-    EXPORT type ENTRY(name)(first_type first, second_type second, ...);                            \
+    EXPORTED type ENTRY(name)(first_type first, second_type second, ...);                          \
     type ENTRY(name)(first_type first, second_type second, ...)                                    \
     {                                                                                              \
         va_list ap;                                                                                \
         va_start(ap, second);                                                                      \
         void *value = va_arg(ap, void *);                                                          \
         va_end(ap);                                                                                \
-        FIND((first));                                                                             \
+        real_t real = LIBRARY((first));                                                            \
         if (!real)                                                                                 \
             return FAILURE(type);                                                                  \
-        return inner ? real->name(first, second, value) : hook_##name(real, first, second, value); \
+        if (passes(real, __builtin_return_address(0)))                                             \
+            return real->name(first, second, value);                                               \
+        return hook_##name(real, first, second, value);                                            \
     }                                                                                              \
     VERSIONED(name)
+
+#define EXPORTED EXPORT /* but for the last flavour */
 
 #define FLAVOUR_ID      openssl4
 #define FLAVOUR_VERSION "CURL_OPENSSL_4"
@@ -137,6 +143,14 @@ static real_t library_for(enum curl_flavour flavour, const void *handle, const v
 #define FLAVOUR_AT      "@"
 #include "curl_entries.inc"
 
+/* Given out by the dlsym hook only. */
+#undef EXPORTED
+#undef VERSIONED
+#define EXPORTED static
+#define VERSIONED(name)
+#define FLAVOUR_ID plain
+#include "curl_entries.inc"
+
 /* --- by name, for the dlsym hook ----------------------------------------------------------------
  */
 
@@ -150,7 +164,8 @@ struct entry {
      {(void *)entry_##name##_openssl4, (void *)entry_##name##_gnutls3,                             \
       (void *)entry_##name##_nss3, (void *)entry_##name##_curl4, (void *)entry_##name##_multissl4, \
       (void *)entry_##name##_mbedtls4, (void *)entry_##name##_wolfssl4,                            \
-      (void *)entry_##name##_gnutls4, (void *)entry_##name##_rustls4}},
+      (void *)entry_##name##_gnutls4, (void *)entry_##name##_rustls4,                              \
+      (void *)entry_##name##_plain}},
 
 static const struct entry entries[] = {
 #define CURL_HOOK(type, name, parameters, arguments)            ADDRESSES(name)

@@ -61,7 +61,8 @@ static bool is_wanted(const struct object *object, uint64_t name_offset)
     char name[8];
 
     return read_at(object->fd, name, sizeof name, name_offset) &&
-           (memcmp(name, "libcurl", 7) == 0 || memcmp(name, "libssl.", 7) == 0);
+           (memcmp(name, "libcurl", 7) == 0 || memcmp(name, "libssl.", 7) == 0 ||
+            memcmp(name, "libssl-", 7) == 0); /* libssl3.so is not OpenSSL's but NSS's */
 }
 
 static bool dynamic_needs(const struct object *object, const ElfW(Phdr) * dynamic)
@@ -101,8 +102,9 @@ static bool needs_curl_or_ssl(const char *file)
     return needs;
 }
 
-/* Only names with a slash are looked at: a bare one is searched for along the caller's RUNPATH,
- * which is not ours to know. */
+/* Only names with a slash are looked at, as dlopen would from the working directory: a bare one is
+ * searched for along the caller's RUNPATH, which is not ours to know, and so are $ORIGIN and the
+ * like. Needs of needs are not followed. All these keep their flag. */
 static __attribute__((noinline)) int mode_for(const char *file, int mode)
 {
     GUARD_ERRNO({

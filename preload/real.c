@@ -1,256 +1,240 @@
+/*
+ * real.c - which libcurl an entry's call belongs to when no handle tells: the one that the loader
+ * would have bound the caller to, had we not been there.
+ */
 #include "real.h"
 
 #include "guard.h"
+#include "real_library.h"
+#include "real_object.h"
 
 #include <dlfcn.h>
 #include <link.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include <stdint.h>
 
 static const struct {
     const char *version, *soname;
-} flavours[] = {
+} flavours[FLAVOUR_COUNT] = {
 #define X(id, version, soname) {version, soname},
     CURL_FLAVOURS(X)
 #undef X
+        [FLAVOUR_plain] = {NULL, "libcurl.so.4"},
 };
 
-/* A libcurl that was found. Pushed once, never removed: its handles may live as long as the
- * process, and `hold` keeps its code mapped. */
-struct library {
-    struct curl_real real;
-    struct library *next;
-    void *hold;
-};
-
-/* Push-only list and a shortcut per flavour; release on push, acquire on read. Two threads that
- * resolve the same library at once both make one; the first pushed serves, the other is unused. */
-static _Atomic(struct library *) libraries;
-static _Atomic(const struct curl_real *) by_flavour[FLAVOUR_COUNT];
-
-/* --- one library -------------------------------------------------------------------------------
- */
-
-struct range {
-    const void *inside;
-    const char *begin, *end;
-};
-
-/* dl_iterate_phdr: the bounds of the object that holds range->inside. */
-static int find_range(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct range *range = data;
-    const char *begin = NULL, *end = NULL;
-
-    (void)size;
-    for (int i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *segment = &info->dlpi_phdr[i];
-        if (segment->p_type != PT_LOAD)
-            continue;
-        const char *low = (const char *)info->dlpi_addr + segment->p_vaddr;
-        if (!begin || low < begin)
-            begin = low;
-        if (low + segment->p_memsz > end)
-            end = low + segment->p_memsz;
-    }
-    if ((const char *)range->inside < begin || (const char *)range->inside >= end)
-        return 0;
-    range->begin = begin;
-    range->end = end;
-    return 1;
-}
+/* The linker's: where our own file is mapped. Hidden, or it would be exported. */
+extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
 
 bool real_is_ours(const void *address)
 {
-    static _Atomic(const char *) own_begin,
-        own_end; /* constant once set; any thread may set them */
-    const char *end = atomic_load_explicit(&own_end, memory_order_acquire);
+    const char *base = (const char *)&__ehdr_start;
+    const ElfW(Phdr) *segments = (const void *)(base + __ehdr_start.e_phoff);
 
-    if (!end) {
-        struct range own = {.inside = (const void *)find_range};
-        if (!dl_iterate_phdr(find_range, &own))
-            return false;
-        atomic_store_explicit(&own_begin, own.begin, memory_order_relaxed);
-        atomic_store_explicit(&own_end, own.end, memory_order_release);
-        end = own.end;
-    }
-    return (const char *)address >= atomic_load_explicit(&own_begin, memory_order_relaxed) &&
-           (const char *)address < end;
+    for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
+        if (segments[i].p_type == PT_LOAD &&
+            (uintptr_t)address - (uintptr_t)(base + segments[i].p_vaddr) < segments[i].p_memsz)
+            return true;
+    return false;
 }
 
-/* A handle on the object that holds `address`, which also keeps it loaded. */
-static void *hold_object(const void *address)
-{
-    struct link_map *map = NULL;
-    Dl_info info;
-
-    if (!dladdr1(address, &info, (void **)&map, RTLD_DL_LINKMAP) || !map)
-        return NULL;
-    void *hold = real_dlopen()(*map->l_name ? map->l_name : NULL, RTLD_LAZY | RTLD_NOLOAD);
-    return hold ? hold : map; /* glibc's handles are link maps; this one is not counted */
-}
-
-/* A function of the library itself: dlsym on a handle also looks into what that object needs. */
-static void *own_function(const struct library *library, const char *name)
-{
-    char full[64];
-
-    snprintf(full, sizeof full, "curl_%s", name);
-    void *found = real_dlsym()(library->hold, full);
-    return found && real_is_inner(&library->real, found) ? found : NULL;
-}
-
-static void fill(struct library *library)
-{
-    struct curl_real *real = &library->real;
-
-#define CURL_HOOK(type, name, parameters, arguments)                                               \
-    real->name = (type(*) parameters)own_function(library, #name);
-#define CURL_HOOK_VARIADIC(type, name, first_type, second_type)                                    \
-    real->name = (type(*)(first_type, second_type, ...))own_function(library, #name);
-#define CURL_REAL(type, name, parameters)                                                          \
-    real->name = (type(*) parameters)own_function(library, #name);
-#include "hooks.def"
-    curl_version_info_data *info = real->version_info ? real->version_info(CURLVERSION_NOW) : NULL;
-    real->version = info ? info->version_num : 0;
-}
-
-static const struct curl_real *known_library(const void *inside)
-{
-    for (struct library *l = atomic_load_explicit(&libraries, memory_order_acquire); l; l = l->next)
-        if (real_is_inner(&l->real, inside))
-            return &l->real;
-    return NULL;
-}
-
-/* The library that holds curl_easy_init at `address`. */
-static const struct curl_real *library_of(const void *address)
-{
-    const struct curl_real *known = known_library(address);
-    struct range range = {.inside = address};
-
-    if (known || !address || real_is_ours(address))
-        return known;
-    if (!dl_iterate_phdr(find_range, &range))
-        return NULL;
-    struct library *library = calloc(1, sizeof *library);
-    if (!library)
-        return NULL;
-    library->real.begin = range.begin;
-    library->real.end = range.end;
-    library->hold = hold_object(address);
-    if (library->hold)
-        fill(library);
-    if (!library->real.easy_perform || !library->real.easy_setopt || !library->real.easy_getinfo) {
-        free(library);
-        return NULL;
-    }
-    library->next = atomic_load(&libraries);
-    while (!atomic_compare_exchange_weak(&libraries, &library->next, library))
-        ;
-    return &library->real;
-}
-
-/* --- the search --------------------------------------------------------------------------------
+/* --- the places to look ------------------------------------------------------------------------
  */
 
-#define PROBE "curl_easy_init"
-
-/* Versioned where `version` is given, any where it is NULL. */
-static const struct curl_real *look_in(void *handle, const char *version)
+static void *probe_in(void *hold, const char *version)
 {
-    if (!handle)
-        return NULL;
-    return library_of(version ? dlvsym(handle, PROBE, version) : real_dlsym()(handle, PROBE));
+    return version ? dlvsym(hold, LIBRARY_PROBE, version) : real_libc_dlsym()(hold, LIBRARY_PROBE);
 }
 
+/* The global scope behind us. The address comes back here, not to our caller: for the loader the
+ * question is asked by libbreaker. */
 static const struct curl_real *look_next(const char *version)
 {
-    /* Called from here, so that RTLD_NEXT means "behind libbreaker". */
-    return library_of(version ? dlvsym(RTLD_NEXT, PROBE, version) : real_dlsym()(RTLD_NEXT, PROBE));
+    return library_at(probe_in(RTLD_NEXT, version), version);
 }
 
-/* The object that the call comes from, if it defines curl_easy_init itself. */
-static const struct curl_real *look_in_caller(const void *caller)
+/* Releases the handle: a library that was found holds itself. */
+static const struct curl_real *look_in(void *hold, const char *version)
 {
-    struct range range = {.inside = caller};
+    const struct curl_real *found = hold ? library_at(probe_in(hold, version), version) : NULL;
 
-    if (real_is_ours(caller) || !dl_iterate_phdr(find_range, &range))
-        return NULL;
-    void *hold = hold_object(caller);
-    void *found = hold ? real_dlsym()(hold, PROBE) : NULL;
-    if ((const char *)found < range.begin || (const char *)found >= range.end)
-        return NULL;
-    return library_of(found);
-}
-
-#define NAMES_MAX 8
-
-struct names {
-    char name[NAMES_MAX][256];
-    unsigned count;
-};
-
-/* dl_iterate_phdr: remembers loaded libcurls; dlopen must not be called from here. */
-static int collect_names(struct dl_phdr_info *info, size_t size, void *data)
-{
-    struct names *names = data;
-    const char *base = strrchr(info->dlpi_name, '/');
-
-    (void)size;
-    base = base ? base + 1 : info->dlpi_name;
-    if (strncmp(base, "libcurl", 7) == 0 && strlen(info->dlpi_name) < sizeof names->name[0])
-        strcpy(names->name[names->count++], info->dlpi_name);
-    return names->count == NAMES_MAX;
-}
-
-static const struct curl_real *look_everywhere(enum curl_flavour flavour, const char *version)
-{
-    const struct curl_real *found = look_next(version);
-    struct names names = {.count = 0};
-
-    if (!found)
-        found = look_in(real_dlopen()(flavours[flavour].soname, RTLD_LAZY | RTLD_NOLOAD), version);
-    if (!found)
-        dl_iterate_phdr(collect_names, &names);
-    for (unsigned i = 0; i < names.count && !found; i++)
-        found = look_in(real_dlopen()(names.name[i], RTLD_LAZY | RTLD_NOLOAD), version);
+    object_release(hold);
     return found;
+}
+
+/* Any loaded libcurl, by soname, then by file name. */
+static const struct curl_real *look_at_loaded(const char *soname, const char *version)
+{
+    const struct curl_real *found = look_in(object_hold_named(soname), version);
+    struct object_names names;
+
+    if (found)
+        return found;
+    object_libcurls(&names);
+    for (unsigned i = 0; i < names.count && !found; i++)
+        found = look_in(object_hold_named(names.name[i]), version);
+    return found;
+}
+
+/* --- without regard to the caller --------------------------------------------------------------
+ */
+
+/* Set once per flavour, by success, and by exact version only: the dlsym hook gives an entry out on
+ * the strength of it. Release on set, acquire on read. */
+static _Atomic(const struct curl_real *) general[FLAVOUR_COUNT];
+
+static const struct curl_real *settle_general(enum curl_flavour flavour,
+                                              const struct curl_real *found)
+{
+    const struct curl_real *first = NULL;
+
+    if (!found || atomic_compare_exchange_strong_explicit(
+                      &general[flavour], &first, found, memory_order_acq_rel, memory_order_acquire))
+        return found;
+    return first;
+}
+
+static const struct curl_real *look_generally(enum curl_flavour flavour)
+{
+    const struct curl_real *found = atomic_load_explicit(&general[flavour], memory_order_acquire);
+    const char *version = flavours[flavour].version;
+
+    if (found || !version)
+        return found;
+    found = look_next(version);
+    if (!found)
+        found = look_at_loaded(flavours[flavour].soname, version);
+    return settle_general(flavour, found);
+}
+
+/* --- with regard to it -------------------------------------------------------------------------
+ */
+
+/* FLAVOUR_COUNT: the function is exported under a version that we do not know. */
+static enum curl_flavour flavour_of(void *handle, const char *name, const void *real)
+{
+    bool is_versioned = false;
+
+    for (unsigned i = 0; i < FLAVOUR_plain; i++) {
+        const void *found = dlvsym(handle, name, flavours[i].version);
+        if (found == real)
+            return (enum curl_flavour)i;
+        is_versioned = is_versioned || found;
+    }
+    return is_versioned ? FLAVOUR_COUNT : FLAVOUR_plain;
+}
+
+/* An unversioned libcurl, and no other, where `hold` leads. Does not release it. */
+static const struct curl_real *look_for_plain(void *hold)
+{
+    void *probe = hold ? probe_in(hold, NULL) : NULL;
+
+    return probe && flavour_of(hold, LIBRARY_PROBE, probe) == FLAVOUR_plain
+               ? library_at(probe, NULL)
+               : NULL;
+}
+
+/* For a caller that is linked to a libcurl: what its object needs, but an unversioned libcurl in
+ * the global scope comes before, since the loader takes that for any version. An entry that came by
+ * dlsym to a caller that needs no libcurl, or another, is none of this. */
+static const struct curl_real *look_behind(const void *caller, const char *version)
+{
+    void *hold = object_hold(caller);
+    const struct curl_real *found = hold ? library_at(probe_in(hold, version), version) : NULL;
+
+    if (found && found->is_breaker)
+        found = NULL; /* in front of us: we would call each other for ever */
+    if (!found)
+        found = look_for_plain(hold);
+    object_release(hold);
+    const struct curl_real *global = found ? look_for_plain(RTLD_NEXT) : NULL;
+    return global ? global : found;
 }
 
 static const struct curl_real *search(enum curl_flavour flavour, const void *caller)
 {
-    const struct curl_real *found = look_in_caller(caller);
+    const char *version = flavours[flavour].version;
+    const struct curl_real *found = library_inside(caller, version);
 
-    if (found)
-        return found; /* of this caller only: not the flavour's */
-    found = look_everywhere(flavour, flavours[flavour].version);
+    if (!found && version)
+        found = look_next(version);
+    if (!found && version)
+        found = look_behind(caller, version);
     if (!found)
-        found = look_everywhere(flavour, NULL);
-    if (found)
-        atomic_store_explicit(&by_flavour[flavour], found, memory_order_release);
+        found = look_generally(flavour);
+    if (!found)
+        found = look_next(NULL);
+    return found ? found : look_at_loaded(flavours[flavour].soname, NULL);
+}
+
+/*
+ * What was found for a caller, while no object came or went: each word is the library's number (low
+ * eight bits) and what is left of a hash of caller, flavour and epoch. One word, so that a reader
+ * finds all of an answer or none of it; a lost one is only searched for again.
+ */
+#define REMEMBERED  64
+#define NUMBER_MASK 0xffu
+static _Atomic uint64_t remembered[REMEMBERED];
+
+static uint64_t question(enum curl_flavour flavour, const void *caller)
+{
+    uint64_t mixed = (uint64_t)(uintptr_t)caller * 0x9e3779b97f4a7c15u;
+
+    mixed ^= (object_epoch() * FLAVOUR_COUNT + flavour) * 0xc2b2ae3d27d4eb4fu;
+    mixed = (mixed ^ mixed >> 32) * 0xd6e8feb86659fd93u;
+    return mixed ^ mixed >> 32;
+}
+
+static const struct curl_real *recall_or_search(enum curl_flavour flavour, const void *caller)
+{
+    uint64_t asked = question(flavour, caller);
+    _Atomic uint64_t *word = &remembered[asked >> 58];
+    uint64_t known = atomic_load_explicit(word, memory_order_relaxed);
+
+    if (((known ^ asked) & ~(uint64_t)NUMBER_MASK) == 0 && (known & NUMBER_MASK) != 0)
+        return library_of_number(known & NUMBER_MASK);
+    const struct curl_real *found = search(flavour, caller);
+    unsigned number = library_number(found);
+    if (number != 0 && number <= NUMBER_MASK)
+        atomic_store_explicit(word, (asked & ~(uint64_t)NUMBER_MASK) | number,
+                              memory_order_relaxed);
+    dlerror(); /* our misses are not the application's */
     return found;
 }
 
 const struct curl_real *real_curl(enum curl_flavour flavour, const void *caller)
 {
-    const struct curl_real *found = known_library(caller);
+    const struct curl_real *found = library_known(caller);
 
     if (!found)
-        found = atomic_load_explicit(&by_flavour[flavour], memory_order_acquire);
-    if (!found)
-        GUARD_ERRNO(found = search(flavour, caller));
+        GUARD_ERRNO(found = recall_or_search(flavour, caller));
     return found;
+}
+
+/* --- the other way round: from a function to our entry -------------------------------------------
+ */
+
+static void *entry_for(void *handle, const char *name, void *real)
+{
+    enum curl_flavour flavour = flavour_of(handle, name, real);
+
+    if (flavour == FLAVOUR_COUNT)
+        return NULL;
+    const struct curl_real *library = library_inside(real, flavours[flavour].version);
+    if (!library)
+        return NULL;
+    const struct curl_real *serves = look_generally(flavour);
+    if (!serves) /* not to be found by name */
+        serves = settle_general(flavour, library);
+    return serves == library ? curl_entry(name, flavour) : NULL;
 }
 
 void *real_entry_for(void *handle, const char *name, void *real)
 {
-    if (real_is_ours(real))
+    void *entry = NULL;
+
+    if (real_is_ours(real) || !curl_entry(name, FLAVOUR_plain))
         return NULL;
-    for (unsigned i = 0; i < FLAVOUR_COUNT; i++)
-        if (dlvsym(handle, name, flavours[i].version) == real)
-            return curl_entry(name, (enum curl_flavour)i);
-    return curl_entry(name, FLAVOUR_openssl4);
+    GUARD_ERRNO(entry = entry_for(handle, name, real));
+    dlerror(); /* the application's dlsym went well: so must its dlerror() say */
+    return entry;
 }

@@ -6,10 +6,19 @@
  * stays). A handle belongs for life to the library that made it (FIELD-NOTES 1.2); easymap keeps
  * that tie.
  *
- * Order of the search (FIELD-NOTES 1.3), for a call that no known handle ties to a library:
- * the object that the call comes from, if it defines curl_easy_init itself; dlvsym(RTLD_NEXT);
- * dlopen(soname, RTLD_NOLOAD) + dlvsym; the same over dl_iterate_phdr; then plain dlsym the same
- * ways (unversioned builds). An address inside ourselves is never accepted; only success is cached.
+ * Order of the search (FIELD-NOTES 1.3), for a call that no known handle ties to a library: what
+ * the loader would have bound the caller to, then anything better than nothing.
+ *   1. the object that the call comes from, if it defines curl_easy_init itself (an inner call);
+ *   2. by exact version, the global scope behind us;
+ *   3. where the caller's object needs a libcurl (that version, or an unversioned one): an
+ *      unversioned one in the global scope, else the needed one;
+ *   4. by exact version: dlopen(soname, RTLD_NOLOAD); every loaded libcurl*;
+ *   5. without version: the global scope behind us; the soname; every loaded libcurl*.
+ * An address inside ourselves is never accepted; only success is remembered.
+ *
+ * Limits: an object that carries a libcurl of its own and exports it is taken for that libcurl, so
+ * its calls run uncovered. A wrapper of single curl functions preloaded behind us is passed by.
+ * dlsym(RTLD_DEFAULT, "curl_…") and weak references find our entries where no libcurl is loaded.
  */
 #ifndef BREAKER_PRELOAD_REAL_H
 #define BREAKER_PRELOAD_REAL_H
@@ -47,7 +56,10 @@ enum curl_flavour {
 #define X(id, version, soname) FLAVOUR_##id,
     CURL_FLAVOURS(X)
 #undef X
-        FLAVOUR_COUNT
+    /* An unversioned libcurl whose functions came by dlsym: entries that are not exported, so that
+       its handles do not end up in a versioned libcurl beside it. */
+    FLAVOUR_plain,
+    FLAVOUR_COUNT
 };
 
 /* One libcurl: its own functions. A member is NULL when that libcurl lacks it. */
@@ -60,20 +72,24 @@ struct curl_real {
     unsigned version;  /* e.g. 0x075801 for 7.88.1, from curl_version_info */
     const char *begin; /* the object's addresses: a call from here is libcurl's own inner one */
     const char *end;
+    bool is_breaker; /* another copy of libbreaker behind us: it decides, our calls pass to it */
 };
 
 /* The library for a call of `flavour` from `caller` (a return address) that no handle ties down;
- * NULL when none is found: the entry then returns what libcurl gives for failed set-up. Thread-safe
- * and lock-free; the first time it calls dlsym and malloc. Keeps errno. */
+ * NULL when none is found: the entry then returns what libcurl gives for failed set-up.
+ * Thread-safe; takes the loader's locks and may call malloc. Keeps errno. */
 const struct curl_real *real_curl(enum curl_flavour flavour, const void *caller);
 
-/* Does the call come from inside the library itself? */
+/* Is there nothing to decide: the call comes from inside the library itself, or another libbreaker
+ * stands behind us? */
 static inline bool real_is_inner(const struct curl_real *real, const void *caller)
 {
-    return (const char *)caller >= real->begin && (const char *)caller < real->end;
+    return real->is_breaker ||
+           ((const char *)caller >= real->begin && (const char *)caller < real->end);
 }
 
-/* libc's own, resolved by real_prepare(); async-signal-safe afterwards. */
+/* What stands behind us, another preload or libc; resolved by real_prepare(), async-signal-safe
+ * afterwards. */
 typedef int connect_function(int fd, const struct sockaddr *address, socklen_t length);
 typedef void *dlopen_function(const char *file, int mode);
 typedef void *dlsym_function(void *handle, const char *name);
@@ -81,11 +97,17 @@ connect_function *real_connect(void);
 dlopen_function *real_dlopen(void);
 dlsym_function *real_dlsym(void);
 
+/* libc's own, past every preload: for our own questions. */
+dlopen_function *real_libc_dlopen(void);
+dlsym_function *real_libc_dlsym(void);
+
 /* Resolves libc's functions; called by the constructor, and by whichever hook comes before it. */
 void real_prepare(void);
 
 /* Our entry in place of `real`, the address that dlsym(handle, name) found; NULL when `name` is not
- * hooked or `real` is ours. The flavour is told by comparing with dlvsym(handle, name, version). */
+ * hooked, `real` is another libbreaker's or ours, or the entry would not lead back to the library
+ * of `real` (a second copy of the same flavour): that one then runs uncovered. The flavour is told
+ * by comparing with dlvsym(handle, name, version). Keeps errno; leaves no dlerror(). */
 void *real_entry_for(void *handle, const char *name, void *real);
 
 /* curl_entries.c: our entry of that name (with its "curl_") and flavour; NULL when not hooked. */

@@ -1,5 +1,6 @@
 /*
- * real_libc.c - libc's own connect, dlopen and dlsym, behind ours.
+ * real_libc.c - what stands behind our connect, dlopen and dlsym: another preload's, else libc's.
+ * And libc's own loader functions, for our own questions.
  */
 #include "real.h"
 
@@ -8,9 +9,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Set by real_prepare(), always to the same values; any thread may. */
 static _Atomic(connect_function *) found_connect;
-static _Atomic(dlopen_function *) found_dlopen;
-static _Atomic(dlsym_function *) found_dlsym;
+static _Atomic(dlopen_function *) found_dlopen, libc_dlopen;
+static _Atomic(dlsym_function *) found_dlsym, libc_dlsym;
 
 #if defined(__x86_64__)
 #define OLDEST_GLIBC "GLIBC_2.2.5"
@@ -18,15 +20,21 @@ static _Atomic(dlsym_function *) found_dlsym;
 #define OLDEST_GLIBC "GLIBC_2.17"
 #endif
 
-/* Whatever stands behind us, another preload included; never ourselves. `moved`: the version of the
- * symbol since libdl became part of libc, or NULL. */
-static void *behind_us(const char *name, const char *moved)
+/* By version: that of the symbol since libdl became part of libc, then the oldest. Passes by other
+ * preloads, whose symbols have none. */
+static void *own_of_libc(const char *name)
 {
-    void *found = moved ? dlvsym(RTLD_NEXT, name, moved) : NULL;
+    void *found = dlvsym(RTLD_NEXT, name, "GLIBC_2.34");
 
-    if (!found)
-        found = dlvsym(RTLD_NEXT, name, OLDEST_GLIBC);
-    return found && !real_is_ours(found) ? found : NULL;
+    return found ? found : dlvsym(RTLD_NEXT, name, OLDEST_GLIBC);
+}
+
+/* Whatever stands behind us. The answer comes back here, so that RTLD_NEXT means "behind us". */
+static void *behind_us(dlsym_function *look_up, const char *name, void *otherwise)
+{
+    void *found = look_up(RTLD_NEXT, name);
+
+    return found && !real_is_ours(found) ? found : otherwise;
 }
 
 /* Last resort when libc has no connect for us: the system call itself. */
@@ -51,41 +59,35 @@ static void *dlsym_nothing(void *handle, const char *name)
 
 void real_prepare(void)
 {
-    connect_function *connect_found = (connect_function *)behind_us("connect", NULL);
-    dlopen_function *dlopen_found = (dlopen_function *)behind_us("dlopen", "GLIBC_2.34");
-    dlsym_function *dlsym_found = (dlsym_function *)behind_us("dlsym", "GLIBC_2.34");
+    dlsym_function *look_up = (dlsym_function *)own_of_libc("dlsym");
+    dlopen_function *open = (dlopen_function *)own_of_libc("dlopen");
 
-    atomic_store(&found_connect, connect_found ? connect_found : connect_by_system_call);
-    atomic_store(&found_dlopen, dlopen_found ? dlopen_found : dlopen_nothing);
-    atomic_store(&found_dlsym, dlsym_found ? dlsym_found : dlsym_nothing);
+    if (!look_up)
+        look_up = dlsym_nothing;
+    if (!open)
+        open = dlopen_nothing;
+    atomic_store(&libc_dlsym, look_up);
+    atomic_store(&libc_dlopen, open);
+    atomic_store(&found_dlsym, (dlsym_function *)behind_us(look_up, "dlsym", (void *)look_up));
+    atomic_store(&found_dlopen, (dlopen_function *)behind_us(look_up, "dlopen", (void *)open));
+    atomic_store(&found_connect,
+                 (connect_function *)behind_us(look_up, "connect", (void *)connect_by_system_call));
 }
 
-connect_function *real_connect(void)
-{
-    connect_function *found = atomic_load_explicit(&found_connect, memory_order_acquire);
+/* Each is asked for before the constructor too (FIELD-NOTES 1.10). */
+#define PREPARED(type, function, variable)                                                         \
+    type *function(void)                                                                           \
+    {                                                                                              \
+        type *found = atomic_load_explicit(&variable, memory_order_acquire);                       \
+                                                                                                   \
+        if (found)                                                                                 \
+            return found;                                                                          \
+        real_prepare();                                                                            \
+        return atomic_load_explicit(&variable, memory_order_acquire);                              \
+    }
 
-    if (found)
-        return found;
-    real_prepare();
-    return atomic_load(&found_connect);
-}
-
-dlopen_function *real_dlopen(void)
-{
-    dlopen_function *found = atomic_load_explicit(&found_dlopen, memory_order_acquire);
-
-    if (found)
-        return found;
-    real_prepare();
-    return atomic_load(&found_dlopen);
-}
-
-dlsym_function *real_dlsym(void)
-{
-    dlsym_function *found = atomic_load_explicit(&found_dlsym, memory_order_acquire);
-
-    if (found)
-        return found;
-    real_prepare();
-    return atomic_load(&found_dlsym);
-}
+PREPARED(connect_function, real_connect, found_connect)
+PREPARED(dlopen_function, real_dlopen, found_dlopen)
+PREPARED(dlsym_function, real_dlsym, found_dlsym)
+PREPARED(dlopen_function, real_libc_dlopen, libc_dlopen)
+PREPARED(dlsym_function, real_libc_dlsym, libc_dlsym)

@@ -10,14 +10,16 @@
 #define BREAKER_PRELOAD_TAIL_H
 
 #if defined(__clang__)
-#define TAIL_FUNCTION                                                                              \
-    __attribute__((visibility("default"), no_sanitize("address", "undefined", "thread")))
+#define TAIL_CODE      __attribute__((no_sanitize("address", "undefined", "thread")))
 #define TAIL_RETURN(x) __attribute__((musttail)) return x
 #else
-#define TAIL_FUNCTION                                                                              \
-    __attribute__((visibility("default"), optimize("O2", "optimize-sibling-calls"),                \
-                   no_sanitize("address", "undefined", "thread"), no_stack_protector))
+#define TAIL_CODE                                                                                  \
+    __attribute__((optimize("O2", "optimize-sibling-calls"),                                       \
+                   no_sanitize("address", "undefined", "thread"), no_stack_protector,              \
+                   no_profile_instrument_function))
 #define TAIL_RETURN(x) return x
 #endif
+
+#define TAIL_FUNCTION TAIL_CODE __attribute__((visibility("default")))
 
 #endif

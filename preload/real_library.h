@@ -1,0 +1,29 @@
+/*
+ * real_library.h - every libcurl that a call came to, once; never removed: handles may live as long
+ * as the process, and a dlopen reference keeps the code mapped.
+ */
+#ifndef BREAKER_PRELOAD_REAL_LIBRARY_H
+#define BREAKER_PRELOAD_REAL_LIBRARY_H
+
+#include "real.h"
+
+/* A libcurl is known by its curl_easy_init. */
+#define LIBRARY_PROBE "curl_easy_init"
+
+/* The library whose curl_easy_init, exported as `version` (NULL: plainly), is at `probe`. Makes it
+ * known. NULL: `probe` is NULL or inside ourselves, it is no whole libcurl, or no memory. */
+const struct curl_real *library_at(void *probe, const char *version);
+
+/* The same for the object that holds `address`, if that defines curl_easy_init itself and is no
+ * other copy of libbreaker. */
+const struct curl_real *library_inside(const void *address, const char *version);
+
+/* A known libcurl that `address` is inside of; no loader call, no lock. */
+const struct curl_real *library_known(const void *address);
+
+/* Small numbers that stand for libraries: from 1 in the order they became known; NULL for others.
+ */
+unsigned library_number(const struct curl_real *real);
+const struct curl_real *library_of_number(unsigned number);
+
+#endif
