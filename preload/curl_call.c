@@ -5,70 +5,54 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* --- what the request is ------------------------------------------------------------------------
- */
+/* --- what the request is ------------------------------------------------------------------ */
 
-const char *curl_call_url(const struct easy *easy, char **owned)
+/* Feeds what of the body is known before it is sent. */
+static void feed_body(struct easy *easy)
 {
     const struct curl_options *options = &easy->options;
-    CURLU *parts = options->value[SHADOW_CURLU].pointer;
-    char *text = NULL;
-
-    *owned = NULL;
-    if (!parts)
-        return options->value[SHADOW_URL].string;
-    if (easy->real->url_get && easy->real->free &&
-        easy->real->url_get(parts, CURLUPART_URL, &text, 0) == CURLUE_OK) {
-        *owned = strdup(text);
-        easy->real->free(text);
-    }
-    return *owned;
-}
-
-/* Feeds what of the body is in memory; true when the model is decided. */
-static bool feed_body(struct easy *easy)
-{
-    const struct curl_options *options = &easy->options;
-    const struct shadow_value *fields = &options->value[SHADOW_POSTFIELDS];
-    const struct shadow_value *size = &options->value[SHADOW_POSTFIELDSIZE_LARGE];
 
     switch (curl_options_body(options)) {
     case BODY_READ:
-        return false;
+        if (curl_options_body_size(options) == 0)
+            break;
+        return; /* shows itself while it is sent */
     case BODY_FIELDS:
-        if (options->copied_fields)
-            return shim_body(&easy->call, span_of(options->copied_fields, options->copied_size),
-                             true);
-        return shim_body(&easy->call,
-                         span_of(fields->pointer, size->set && size->number >= 0
-                                                      ? (size_t)size->number
-                                                      : strlen(fields->pointer)),
-                         true);
+        shim_body(&easy->call, curl_options_fields(options), true);
+        return;
     case BODY_MIME:
-        shim_model(&easy->call, *easy->mime_model ? span_str(easy->mime_model) : SPAN_NONE);
-        return true;
     case BODY_FORM:
+        shim_model(&easy->call, curl_mime_model(easy));
+        return;
     case BODY_NONE:
         break;
     }
-    return shim_body(&easy->call, SPAN_LIT(""), true);
+    shim_body(&easy->call, SPAN_LIT(""), true);
 }
 
-/* The request of the handle; what a URL says is remembered until it is set anew. A CURLU may change
- * without us: *owned holds its text, to be freed. */
+/* The URL option stays as it is for many calls: it is taken apart once. */
+static bool know_request(struct easy *easy)
+{
+    const char *url = easy->options.value[SHADOW_URL].string;
+
+    if (!easy->request_known && url && !easy->options.value[SHADOW_CURLU].pointer &&
+        !easy->options.value[SHADOW_DEFAULT_PROTOCOL].string)
+        easy->request_known = shim_request_of_url(span_str(url), &easy->request);
+    return easy->request_known;
+}
+
+/* False: no URL with a host. *owned holds what the spans point into, if anything. */
 static bool request_of(struct easy *easy, struct shim_request *request, char **owned)
 {
     const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
 
     *owned = NULL;
-    if (easy->request_known) {
+    if (know_request(easy)) {
         *request = easy->request;
     } else {
-        const char *url = curl_call_url(easy, owned);
+        const char *url = curl_url_of(easy, owned);
         if (!url || !shim_request_of_url(span_str(url), request))
             return false;
-        easy->request = *request;
-        easy->request_known = *owned == NULL;
     }
     request->method = span_str(curl_options_method(&easy->options));
     if (port->set && port->number > 0 && port->number < 65536)
@@ -76,34 +60,48 @@ static bool request_of(struct easy *easy, struct shim_request *request, char **o
     return true;
 }
 
-/* True when the call is covered; its model may still be to come. */
-static bool open_call(struct easy *easy)
-{
-    struct shim_request request;
-    enum shim_need need = SHIM_UNCOVERED;
-    char *owned;
+/* --- begin and end ------------------------------------------------------------------------ */
 
-    if (request_of(easy, &request, &owned))
-        need = shim_open(&easy->call, &request);
-    if (need == SHIM_NEEDS_BODY)
-        feed_body(easy);
-    free(owned);
-    return need != SHIM_UNCOVERED;
+/* What went wrong in TLS is told in words only (curl_facts.c): asks for them where the application
+ * does not. */
+static void ask_for_errors(struct easy *easy)
+{
+    if (easy->options.value[SHADOW_ERRORBUFFER].pointer)
+        return;
+    easy->errors[0] = '\0';
+    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_ERRORBUFFER,
+                          easy->errors);
 }
 
-/* --- begin and end ------------------------------------------------------------------------------
- */
+static void admit(struct easy *easy, bool https)
+{
+    if (shim_admit(&easy->call) == SHIM_REFUSED) {
+        curl_synth_prepare(easy);
+        return;
+    }
+    if (https)
+        ask_for_errors(easy);
+    if (shim_model_pending(&easy->call))
+        curl_read_watch(easy);
+}
 
 static void begin(struct easy *easy)
 {
+    struct shim_request request = {.path = SPAN_NONE};
+    enum shim_need need = SHIM_UNCOVERED;
+    char *owned = NULL;
+
+    curl_call_restore(easy); /* left by a transfer whose end passed us by */
     easy->answered = easy->refused = easy->paused = false;
-    if (easy->unreliable || !open_call(easy))
-        return;
-    easy->started_ns = curl_facts_now();
-    if (shim_admit(&easy->call) == SHIM_REFUSED)
-        curl_synth_prepare(easy);
-    else if (shim_model_pending(&easy->call))
-        curl_read_watch(easy);
+    if (!easy->unreliable && request_of(easy, &request, &owned))
+        need = shim_open(&easy->call, &request);
+    else
+        shim_drop(&easy->call);
+    if (need == SHIM_NEEDS_BODY)
+        feed_body(easy);
+    if (need != SHIM_UNCOVERED)
+        admit(easy, span_ieq(request.scheme, SPAN_LIT("https")));
+    free(owned);
 }
 
 void curl_call_begin(struct easy *easy)
@@ -113,10 +111,19 @@ void curl_call_begin(struct easy *easy)
 
 void curl_call_restore(struct easy *easy)
 {
-    easy->watched = false;
-    if (easy->synthetic || curl_options_overridden(&easy->options))
-        curl_options_restore(&easy->options, easy->real, easy->handle);
+    curl_options_restore(&easy->options, easy->real, easy->handle);
     curl_synth_finish(easy);
+}
+
+void curl_call_answer(struct easy *easy)
+{
+    char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
+
+    curl_call_restore(easy);
+    easy->refused = false;
+    if (errors) /* of the transfer that the application never learns of */
+        errors[0] = '\0';
+    curl_synth_prepare(easy);
 }
 
 void curl_call_end(struct easy *easy, CURLcode result)
@@ -125,16 +132,6 @@ void curl_call_end(struct easy *easy, CURLcode result)
         return;
     GUARD_ERRNO({
         struct call_end end = curl_facts_end(easy, result);
-        shim_settle(&easy->call, &end);
-    });
-}
-
-void curl_call_abandon(struct easy *easy)
-{
-    if (!shim_admitted(&easy->call))
-        return;
-    GUARD_ERRNO({
-        struct call_end end = curl_facts_abandoned(easy);
         shim_settle(&easy->call, &end);
     });
 }

@@ -7,36 +7,56 @@
 
 #include "easymap.h"
 
-/* Before a transfer: opens, reads the model, admits, and prepares the handle for what follows:
- * nothing, a watched body, or our answer. The real call is made in every case. Keeps errno. */
+/* Before a transfer: opens, reads the model, admits, and prepares the handle for what follows: a
+ * watched body, or our answer in place of a transfer. An uncovered handle is left as it is. Keeps
+ * errno. */
 void curl_call_begin(struct easy *easy);
 
-/* After a transfer that passed: settles with what libcurl tells of its end. */
+/* After a transfer that ended: settles with what libcurl tells of it. Keeps errno. */
 void curl_call_end(struct easy *easy, CURLcode result);
-
-/* The application took the handle away before its end. */
-void curl_call_abandon(struct easy *easy);
 
 /* Puts the handle back as the application set it: wrappers and answers gone. Harmless when nothing
  * is installed. */
 void curl_call_restore(struct easy *easy);
 
-/* The URL that the application set: CURLU first, as libcurl does. NULL when there is none. Borrowed
- * from the shadow, or held by *owned, which is to be freed with free() in any case. */
-const char *curl_call_url(const struct easy *easy, char **owned);
+/* The body showed a model that is refused: after the transfer that was broken off for it, prepares
+ * our answer. */
+void curl_call_answer(struct easy *easy);
 
-/* curl_facts.c: an ended transfer in the door's words. */
+/* curl_multi.c: the handle leaves its multi, if it is in one: a transfer under way is settled as
+ * one that the application ended. */
+void curl_multi_forget(struct easy *easy);
+
+/* curl_url.c. The URL that the application set: CURLU first, as libcurl does. NULL when there is
+ * none. Borrowed, or held by *owned, to be freed with free() in any case. */
+const char *curl_url_of(const struct easy *easy, char **owned);
+/* As libcurl's EFFECTIVE_URL spells it: with scheme and path. Owned; NULL without memory. */
+char *curl_url_told(const char *url);
+/* For the synthetic answer: the same in plain http, or of a numeric host. Owned. */
+char *curl_url_for_answer(const char *url, bool numeric);
+/* What getaddrinfo is never asked for, and no HSTS entry names. Nobody is connected to. */
+#define CURL_URL_NUMERIC "127.0.0.1:9"
+bool curl_url_is_https(const char *url);
+
+/* curl_mime.c: the model of a multipart body; SPAN_NONE when it names none. */
+struct span curl_mime_model(const struct easy *easy);
+
+/* curl_facts.c: how far a transfer is, or how it ended, in the door's words. */
 struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);
 uint64_t curl_facts_now(void); /* CLOCK_MONOTONIC, ns */
 
+/* curl_proxy.c: does the way to the handle's host lead through a proxy? */
+bool curl_proxy_used(const struct easy *easy);
+
 /* curl_read.c: watches a body that libcurl pulls by callback, until its model is known. */
 void curl_read_watch(struct easy *easy);
 
-/* curl_synth.c: makes the handle's next transfer give shim_response(). Where there is no descriptor
- * for it, the transfer ends as CURLE_COULDNT_CONNECT; no packet leaves in either case. */
+/* curl_synth.c: makes the handle's next transfer give shim_response(). It ends as
+ * CURLE_COULDNT_CONNECT where CONNECT_ONLY asked for a connection alone, or where there is no
+ * descriptor or memory for an answer; no packet leaves in any case. */
 void curl_synth_prepare(struct easy *easy);
-/* Closes what the answer needed. Harmless when there is none. */
+/* Lets go of what the answer needed. Harmless when there is none. */
 void curl_synth_finish(struct easy *easy);
 
 #endif

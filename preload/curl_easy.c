@@ -18,7 +18,8 @@ CURL *hook_easy_init(real_t real)
     return handle;
 }
 
-/* The transfer itself, with the handle marked as inside it. */
+/* The transfer itself, with the handle marked as inside it. A C++ exception that the application
+ * throws through libcurl leaves the mark: libcurl's own handle is of no use any more either. */
 static CURLcode perform(struct easy *easy)
 {
     easy->performing = true;
@@ -36,15 +37,24 @@ CURLcode hook_easy_perform(real_t real, CURL *handle)
     curl_call_begin(easy);
     CURLcode result = perform(easy);
     if (easy->refused) {
-        GUARD_ERRNO({
-            curl_call_restore(easy);
-            curl_synth_prepare(easy);
-        });
+        GUARD_ERRNO(curl_call_answer(easy));
         result = perform(easy);
     }
     curl_call_end(easy, result);
     GUARD_ERRNO(curl_call_restore(easy));
     return result;
+}
+
+/* A new URL is what EFFECTIVE_URL tells from then on, and what the next call is about. */
+static void forget_url(struct easy *easy, CURLoption option)
+{
+    if (option != CURLOPT_URL && option != CURLOPT_CURLU && option != CURLOPT_DEFAULT_PROTOCOL)
+        return;
+    easy->request_known = false;
+    if (easy->synthetic)
+        return;
+    free(easy->answered_url);
+    easy->answered_url = NULL;
 }
 
 CURLcode hook_easy_setopt(real_t real, CURL *handle, CURLoption option, void *value)
@@ -58,16 +68,14 @@ CURLcode hook_easy_setopt(real_t real, CURL *handle, CURLoption option, void *va
         result = real->easy_setopt(handle, option, value);
     if (result == CURLE_OK)
         GUARD_ERRNO({
-            if (option == CURLOPT_URL || option == CURLOPT_CURLU)
-                easy->request_known = false;
+            forget_url(easy, option);
             if (!curl_options_note(&easy->options, option, value))
                 easy->unreliable = true;
         });
     return result;
 }
 
-/* --- getinfo: after an answer of ours the URL is still the application's
- * -------------------------- */
+/* --- getinfo: after an answer of ours the URL is still the application's ------------------- */
 
 /* The scheme in the spelling of this libcurl: upper case before 8.0, lower case since. */
 static const char *scheme_like(const char *given, bool https)
@@ -77,27 +85,20 @@ static const char *scheme_like(const char *given, bool https)
     return https ? "https" : "http";
 }
 
-static bool is_https(const struct easy *easy)
+static void tell_own_url(const struct easy *easy, CURLINFO info, void *value)
 {
-    struct shim_request request;
+    bool https = easy->answered_https;
 
-    return easy->answered_url && shim_request_of_url(span_str(easy->answered_url), &request) &&
-           span_ieq(request.scheme, SPAN_LIT("https"));
-}
-
-static void tell_own_url(struct easy *easy, CURLINFO info, void *value)
-{
-    if (!easy->answered_url)
-        return;
     switch ((int)info) {
     case CURLINFO_EFFECTIVE_URL:
-        *(const char **)value = easy->answered_url;
+        if (easy->answered_url)
+            *(const char **)value = easy->answered_url;
         break;
     case CURLINFO_SCHEME:
-        *(const char **)value = scheme_like(*(const char **)value, is_https(easy));
+        *(const char **)value = scheme_like(*(const char **)value, https);
         break;
     case CURLINFO_PROTOCOL:
-        *(long *)value = is_https(easy) ? CURLPROTO_HTTPS : CURLPROTO_HTTP;
+        *(long *)value = https ? CURLPROTO_HTTPS : CURLPROTO_HTTP;
         break;
     default:
         break;
@@ -114,27 +115,30 @@ CURLcode hook_easy_getinfo(real_t real, CURL *handle, CURLINFO info, void *value
     return result;
 }
 
-/* --- the life of a handle
- * -------------------------------------------------------------------------- */
+/* --- the life of a handle ------------------------------------------------------------------ */
+
+/* The shadow of a new copy. One made inside a callback carries our overrides: it gets the
+ * application's values at once. */
+static void copy_shadow(const struct easy *easy, CURL *copy)
+{
+    struct easy *twin = easymap_add_easy(copy, easy->real);
+
+    if (!twin)
+        return;
+    struct span model = curl_mime_model(easy);
+    if (model.len < sizeof twin->mime_model && model.len > 0)
+        memcpy(twin->mime_model, model.ptr, model.len);
+    twin->unreliable = easy->unreliable || !curl_options_copy(&twin->options, &easy->options);
+    curl_options_restore(&twin->options, twin->real, copy);
+}
 
 CURL *hook_easy_duphandle(real_t real, CURL *handle)
 {
     CURL *copy = real->easy_duphandle(handle);
     struct easy *easy = copy ? easymap_easy(handle) : NULL;
 
-    if (!easy)
-        return copy;
-    GUARD_ERRNO({
-        struct easy *twin = easymap_add_easy(copy, real);
-        if (twin) {
-            twin->unreliable =
-                easy->unreliable || !curl_options_copy(&twin->options, &easy->options);
-            memcpy(twin->mime_model, easy->mime_model, sizeof twin->mime_model);
-            /* A copy made inside a callback carries our overrides: it gets the application's. */
-            if (curl_options_overridden(&twin->options))
-                curl_options_restore(&twin->options, real, copy);
-        }
-    });
+    if (easy)
+        GUARD_ERRNO(copy_shadow(easy, copy));
     return copy;
 }
 
@@ -147,8 +151,7 @@ void hook_easy_reset(real_t real, CURL *handle)
         return;
     GUARD_ERRNO({
         curl_options_clear(&easy->options);
-        easy->request_known = false;
-        easy->unreliable = easy->answered = false;
+        easy->unreliable = easy->answered = easy->request_known = false;
         easy->mime_model[0] = '\0';
     });
 }
@@ -157,13 +160,13 @@ void hook_easy_cleanup(real_t real, CURL *handle)
 {
     struct easy *easy = easymap_easy(handle);
 
-    if (easy && !easy->performing) {
-        curl_call_abandon(easy);
+    if (easy)
         GUARD_ERRNO({
+            curl_multi_forget(easy);
+            shim_drop(&easy->call);
             curl_call_restore(easy);
             easymap_remove_easy(easy);
         });
-    }
     real->easy_cleanup(handle);
 }
 

@@ -17,6 +17,8 @@ uint64_t curl_facts_now(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
+/* --- what libcurl tells ------------------------------------------------------------------- */
+
 static long info_long(const struct easy *easy, CURLINFO info)
 {
     long value = 0;
@@ -24,7 +26,7 @@ static long info_long(const struct easy *easy, CURLINFO info)
     return easy->real->easy_getinfo(easy->handle, info, &value) == CURLE_OK ? value : 0;
 }
 
-static uint64_t info_us(const struct easy *easy, CURLINFO info)
+static uint64_t info_offset(const struct easy *easy, CURLINFO info)
 {
     curl_off_t value = 0;
 
@@ -33,103 +35,70 @@ static uint64_t info_us(const struct easy *easy, CURLINFO info)
                : 0;
 }
 
-/* --- proxies
- * -------------------------------------------------------------------------------------- */
-
-static const char *environment_proxy(const char *scheme)
+/* Did the transfer end as HTTP lets it end, with a head that was the last one? */
+static bool ended_by_head(CURLcode result)
 {
-    static const char *const names[][4] = {
-        {"http_proxy", "all_proxy", "ALL_PROXY",
-         NULL}, /* HTTP_PROXY: a CGI trap, libcurl skips it */
-        {"https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"},
-    };
-    const char *value = NULL;
-
-    for (unsigned i = 0; i < 4 && !(value && *value); i++) {
-        const char *name = names[strcasecmp(scheme, "https") == 0][i];
-        value = name ? getenv(name) : NULL;
-    }
-    return value;
+    return result == CURLE_OK || result == CURLE_HTTP_RETURNED_ERROR ||
+           result == CURLE_TOO_MANY_REDIRECTS;
 }
 
-/* Is the host in a no_proxy list ("*", names, domains)? */
-static bool is_exempt(struct span host, const char *list)
+/* libcurl's RESPONSE_CODE is that of the last head, which need not be the final one: a 3xx that was
+ * followed, a 401 that was answered, a 1xx. */
+static uint16_t final_status(const struct easy *easy, long status, CURLcode result)
 {
-    if (!list)
-        return false;
-    while (*list) {
-        size_t len = strcspn(list, ", ");
-        struct span item = span_of(list, len);
-        list += len + strspn(list + len, ", ");
-        while (item.len > 0 && item.ptr[0] == '.')
-            item = span_skip(item, 1);
-        if (span_eq(item, SPAN_LIT("*")))
-            return true;
-        if (item.len == 0 || item.len > host.len)
-            continue;
-        struct span tail = span_skip(host, host.len - item.len);
-        if (span_ieq(tail, item) &&
-            (tail.len == host.len || host.ptr[host.len - tail.len - 1] == '.'))
-            return true;
-    }
-    return false;
+    long auth = easy->options.value[SHADOW_HTTPAUTH].number;
+
+    if (status != 101 && (status < 200 || status > 999))
+        return 0;
+    if (ended_by_head(result))
+        return (uint16_t)status;
+    if (status / 100 == 3 && info_long(easy, CURLINFO_REDIRECT_COUNT) > 0)
+        return 0;
+    if (status == 401 && (auth & ~(long)CURLAUTH_BASIC) != 0)
+        return 0;
+    return (uint16_t)status;
 }
 
-/* Does the way to the host lead through a proxy? Its troubles are not the provider's. */
-static bool is_proxied(struct easy *easy)
+/* --- how far it came ---------------------------------------------------------------------- */
+
+static enum call_phase phase_of(const struct easy *easy, uint16_t status)
 {
-    const struct shadow_value *proxy = &easy->options.value[SHADOW_PROXY];
-    const struct shadow_value *exempt = &easy->options.value[SHADOW_NOPROXY];
-    struct shim_request request = {.path = SPAN_NONE};
-    char *owned;
-    const char *url = curl_call_url(easy, &owned);
-    char scheme[8] = "";
-    bool proxied = false;
-
-    if (url && shim_request_of_url(span_str(url), &request) && request.scheme.len < sizeof scheme) {
-        const char *list = exempt->string;
-        memcpy(scheme, request.scheme.ptr, request.scheme.len);
-        if (!list && !(list = getenv("no_proxy")))
-            list = getenv("NO_PROXY");
-        const char *used = proxy->string ? proxy->string : environment_proxy(scheme);
-        proxied = used && *used && !is_exempt(request.host, list);
-        if (easy->options.value[SHADOW_PRE_PROXY].string)
-            proxied = true;
-    }
-    free(owned);
-    return proxied;
-}
-
-/* --- how far it came
- * ------------------------------------------------------------------------------- */
-
-static enum call_phase phase_of(const struct easy *easy, long status)
-{
-    if (status >= 200)
+    if (status != 0)
         return PHASE_BODY;
-    if (info_us(easy, CURLINFO_PRETRANSFER_TIME_T) > 0)
+    if (info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) > 0)
         return PHASE_WAITING;
-    return info_us(easy, CURLINFO_CONNECT_TIME_T) > 0 ? PHASE_HANDSHAKE : PHASE_CONNECTING;
+    return info_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ? PHASE_HANDSHAKE : PHASE_CONNECTING;
 }
 
 /* It waited in the multi's queue, or for its name, and never had a socket. */
 static bool never_connected(const struct easy *easy)
 {
-    return info_us(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 &&
-           info_us(easy, CURLINFO_CONNECT_TIME_T) == 0 &&
-           info_us(easy, CURLINFO_PRETRANSFER_TIME_T) == 0;
+    return info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 &&
+           info_offset(easy, CURLINFO_CONNECT_TIME_T) == 0 &&
+           info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) == 0;
 }
 
-static bool redirected_away(struct easy *easy)
+/* Until a proxy has let us through, all trouble is between it and us. One for plain http never says
+ * that it did: before the head it may be its doing that the exchange broke. */
+static bool at_the_proxy(const struct easy *easy, enum call_end_kind kind, enum call_phase phase)
+{
+    long tunnel = info_long(easy, CURLINFO_HTTP_CONNECTCODE);
+
+    if (tunnel != 0)
+        return tunnel / 100 != 2;
+    return phase < (kind == END_BROKEN ? PHASE_BODY : PHASE_WAITING) && curl_proxy_used(easy);
+}
+
+static bool redirected_away(const struct easy *easy)
 {
     struct shim_request first, last;
     const char *effective = NULL;
+    char *owned;
     bool away = false;
 
     if (info_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
         return false;
-    char *owned;
-    const char *url = curl_call_url(easy, &owned);
+    const char *url = curl_url_of(easy, &owned);
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
     if (url && effective && shim_request_of_url(span_str(url), &first) &&
         shim_request_of_url(span_str(effective), &last))
@@ -138,13 +107,14 @@ static bool redirected_away(struct easy *easy)
     return away;
 }
 
-/* --- what the codes mean
- * --------------------------------------------------------------------------- */
+/* --- what the codes mean ------------------------------------------------------------------ */
 
-/* Local trouble as the operating system names it (DESIGN, Outcomes). */
+/* Local trouble as the operating system names it (DESIGN, Outcomes). 0: it was never asked to
+ * connect, there was no socket to be had. */
 static bool is_local_errno(long number)
 {
     switch (number) {
+    case 0:
     case EMFILE:
     case ENFILE:
     case ENOMEM:
@@ -163,31 +133,35 @@ static bool is_local_errno(long number)
     }
 }
 
-static enum call_end_kind connect_failure(struct easy *easy)
+/*
+ * Error 35 says only that TLS did not come up. Closed or reset by the peer is the host's failure; a
+ * disagreement on versions or ciphers is the client's own matter, which must not open the host's
+ * breaker for everyone. Only libcurl's words tell them apart: of OpenSSL a system error (its name
+ * without "error:…"), of GnuTLS the pull function or an ended connection.
+ */
+static bool handshake_was_cut(const struct easy *easy)
 {
-    long number = info_long(easy, CURLINFO_OS_ERRNO);
+    static const char *const words[] = {
+        "unexpected eof", "SSL_ERROR_SYSCALL", "reset",         "closed",
+        "terminated",     "pull function",     "push function", "internal error",
+    };
+    const char *said = easy->options.value[SHADOW_ERRORBUFFER].pointer;
 
-    /* 0: connect() was never asked; there was no descriptor, or a callback gave none. */
-    return number == 0 || is_local_errno(number) || is_proxied(easy) ? END_LOCAL : END_CONNECT;
-}
-
-/* The exchange broke. Behind a proxy that has not let us through yet it is the proxy's doing. */
-static enum call_end_kind broken(struct easy *easy, long status)
-{
-    long tunnel = info_long(easy, CURLINFO_HTTP_CONNECTCODE);
-
-    if (status >= 200)
-        return END_BROKEN;
-    if (tunnel != 0)
-        return tunnel / 100 == 2 ? END_BROKEN : END_LOCAL;
-    return is_proxied(easy) ? END_LOCAL : END_BROKEN;
+    if (!said)
+        said = easy->errors;
+    if (strstr(said, "SSL_connect: ") && !strstr(said, "error:"))
+        return true;
+    for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcasestr(said, words[i]))
+            return true;
+    return false;
 }
 
 /*
- * The kinds by code, in three groups; what is in none is local trouble (URL and option errors,
- * certificates, memory, interfaces, other protocols): neutral.
+ * By code; what is not named is local trouble (URL and option errors, DNS, certificates, memory,
+ * interfaces, proxies, other protocols): neutral.
  */
-static enum call_end_kind kind_of(struct easy *easy, CURLcode result, long status)
+static enum call_end_kind kind_of(const struct easy *easy, CURLcode result, uint16_t status)
 {
     switch ((int)result) {
     case CURLE_OK:
@@ -198,54 +172,72 @@ static enum call_end_kind kind_of(struct easy *easy, CURLcode result, long statu
     case CURLE_FILESIZE_EXCEEDED:
     case CURLE_SEND_FAIL_REWIND:
     case CURLE_RANGE_ERROR:
-        return status >= 100 ? END_COMPLETE : END_LOCAL;
+        return status != 0 ? END_COMPLETE : END_LOCAL;
+    case CURLE_QUIC_CONNECT_ERROR:
+        return END_CONNECT;
     case CURLE_COULDNT_CONNECT:
-        return connect_failure(easy);
-    case CURLE_SSL_CONNECT_ERROR: /* reset, closed or garbled while TLS came up */
-        return END_HANDSHAKE;
+        return is_local_errno(info_long(easy, CURLINFO_OS_ERRNO)) ? END_LOCAL : END_CONNECT;
+    case CURLE_SSL_CONNECT_ERROR:
+        return handshake_was_cut(easy) ? END_HANDSHAKE : END_LOCAL;
     case CURLE_OPERATION_TIMEDOUT:
         return never_connected(easy) ? END_UNSENT : END_TIMEOUT;
     case CURLE_WRITE_ERROR:
     case CURLE_READ_ERROR:
     case CURLE_ABORTED_BY_CALLBACK:
         return END_ABORTED;
+    case CURLE_UNSUPPORTED_PROTOCOL: /* a reply that is no HTTP, if a request was sent at all */
+        return info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) == 0  ? END_LOCAL
+               : info_long(easy, CURLINFO_RESPONSE_CODE) / 100 == 3 ? END_COMPLETE
+                                                                    : END_BROKEN;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
     case CURLE_HTTP3:
-    case CURLE_QUIC_CONNECT_ERROR:
     case CURLE_PARTIAL_FILE:
     case CURLE_GOT_NOTHING:
     case CURLE_SEND_ERROR:
     case CURLE_RECV_ERROR:
     case CURLE_CHUNK_FAILED:
-    case CURLE_UNSUPPORTED_PROTOCOL: /* a reply that is no HTTP (1 with HTTP09 off) */
-        return broken(easy, status);
+        return END_BROKEN;
     default:
         return END_LOCAL;
+    }
+}
+
+static enum call_end_kind behind_the_proxy(const struct easy *easy, enum call_end_kind kind,
+                                           enum call_phase phase)
+{
+    switch (kind) {
+    case END_CONNECT:
+    case END_HANDSHAKE:
+    case END_BROKEN:
+    case END_TIMEOUT:
+    case END_ABORTED:
+        return at_the_proxy(easy, kind, phase) ? END_LOCAL : kind;
+    default:
+        return kind;
     }
 }
 
 /* From the connect on; before it there was only the queue and the name. */
 static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
 {
-    uint64_t lookup = info_us(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
+    uint64_t lookup = info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
 
     return total_ns > lookup ? total_ns - lookup : 0;
 }
 
-static struct call_end end_of(struct easy *easy, enum call_end_kind kind, long status,
+static struct call_end end_of(const struct easy *easy, enum call_end_kind kind, uint16_t status,
                               uint64_t total_ns)
 {
-    uint64_t retry_after = info_us(easy, CURLINFO_RETRY_AFTER); /* s */
+    enum call_phase phase = phase_of(easy, status);
+    uint64_t retry_after = info_offset(easy, CURLINFO_RETRY_AFTER); /* s */
 
     return (struct call_end){
-        .kind = kind,
-        .phase = phase_of(easy, status),
-        .status =
-            (uint16_t)(status >= 101 && status < 1000 && status != 102 && status != 103 ? status
-                                                                                        : 0),
-        .byte_received = status > 0,
+        .kind = behind_the_proxy(easy, kind, phase),
+        .phase = phase,
+        .status = status,
+        .byte_received = status != 0 || info_long(easy, CURLINFO_RESPONSE_CODE) > 0,
         .paused = easy->paused,
         .redirected_away = redirected_away(easy),
         .age_ns = age_of(easy, total_ns),
@@ -257,9 +249,17 @@ static struct call_end end_of(struct easy *easy, enum call_end_kind kind, long s
 struct call_end curl_facts_end(struct easy *easy, CURLcode result)
 {
     long status = info_long(easy, CURLINFO_RESPONSE_CODE);
+    uint16_t last;
 
-    return end_of(easy, kind_of(easy, result, status), status,
-                  info_us(easy, CURLINFO_TOTAL_TIME_T) * 1000);
+    if (result == CURLE_OK && status / 100 == 2) /* the healthy path: a good head has no age */
+        return (struct call_end){.kind = END_COMPLETE,
+                                 .phase = PHASE_BODY,
+                                 .status = (uint16_t)status,
+                                 .byte_received = true,
+                                 .redirected_away = redirected_away(easy)};
+    last = final_status(easy, status, result);
+    return end_of(easy, kind_of(easy, result, last), last,
+                  info_offset(easy, CURLINFO_TOTAL_TIME_T) * 1000);
 }
 
 /* libcurl's own total is as old as its last step; ours is not. */
@@ -268,8 +268,9 @@ struct call_end curl_facts_abandoned(struct easy *easy)
     /* Nothing ran since it was added: what getinfo tells is of the transfer before. */
     if (easy->multi && easy->added_round == easy->multi->rounds)
         return (struct call_end){.kind = END_UNSENT};
-    long status = info_long(easy, CURLINFO_RESPONSE_CODE);
-    uint64_t total = curl_facts_now() - easy->started_ns;
+    uint16_t status =
+        final_status(easy, info_long(easy, CURLINFO_RESPONSE_CODE), CURLE_ABORTED_BY_CALLBACK);
 
-    return end_of(easy, never_connected(easy) ? END_UNSENT : END_ABORTED, status, total);
+    return end_of(easy, never_connected(easy) ? END_UNSENT : END_ABORTED, status,
+                  curl_facts_now() - easy->started_ns);
 }

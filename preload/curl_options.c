@@ -1,5 +1,6 @@
 #include "curl_options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,7 @@ static const struct {
 #undef SHADOW
 };
 
-/* --- one value ---------------------------------------------------------------------------------
- */
+/* --- one value --------------------------------------------------------------------------- */
 
 static void free_value(enum shadow_index index, struct shadow_value *value)
 {
@@ -59,26 +59,7 @@ static enum shadow_index index_of(CURLoption option)
     return (enum shadow_index)i;
 }
 
-/* --- what the application sets ------------------------------------------------------------------
- */
-
-static bool note_copied_fields(struct curl_options *options, const char *fields)
-{
-    const struct shadow_value *size = &options->value[SHADOW_POSTFIELDSIZE_LARGE];
-    size_t len = !fields                          ? 0
-                 : size->set && size->number >= 0 ? (size_t)size->number
-                                                  : strlen(fields);
-    char *copy = fields ? malloc(len + 1) : NULL;
-
-    if (fields && !copy)
-        return false;
-    if (copy)
-        memcpy(copy, fields, len);
-    free(options->copied_fields);
-    options->copied_fields = copy;
-    options->copied_size = len;
-    return true;
-}
+/* --- what the application sets ------------------------------------------------------------ */
 
 static void drop_copied_fields(struct curl_options *options)
 {
@@ -87,38 +68,105 @@ static void drop_copied_fields(struct curl_options *options)
     options->copied_size = 0;
 }
 
-/* As libcurl's setopt derives the method. */
-static void note_method(struct curl_options *options, CURLoption option, void *value)
+static curl_off_t fields_size(const struct curl_options *options)
+{
+    const struct shadow_value *size = &options->value[SHADOW_POSTFIELDSIZE_LARGE];
+
+    return size->set ? size->number : -1;
+}
+
+/* Copied at setopt time, by the size that was told before; it replaces POSTFIELDS. */
+static bool note_copied_fields(struct curl_options *options, const char *fields)
+{
+    curl_off_t told = fields_size(options);
+    size_t len = !fields ? 0 : told >= 0 ? (size_t)told : strlen(fields);
+    char *copy = fields ? malloc(len + 1) : NULL;
+
+    if (fields && !copy)
+        return false;
+    if (copy)
+        memcpy(copy, fields, len);
+    drop_copied_fields(options);
+    options->value[SHADOW_POSTFIELDS].pointer = NULL;
+    options->copied_fields = copy;
+    options->copied_size = len;
+    return true;
+}
+
+/* libcurl drops a copied body when a greater size is told afterwards. */
+static void note_fields_size(struct curl_options *options, curl_off_t size)
+{
+    if (options->copied_fields && size > fields_size(options))
+        drop_copied_fields(options);
+}
+
+/* As libcurl's setopt derives the request. */
+static void note_request(struct curl_options *options, CURLoption option, void *value)
 {
     bool on = (long)(intptr_t)value != 0;
 
     switch ((int)option) {
     case CURLOPT_HTTPGET:
-        if (on)
-            options->method = METHOD_GET;
-        break;
+        if (!on)
+            return;
+        options->request = REQUEST_GET;
+        options->upload = options->no_body = false;
+        return;
     case CURLOPT_NOBODY:
+        options->no_body = on;
         if (on)
-            options->method = METHOD_HEAD;
-        else if (options->method == METHOD_HEAD)
-            options->method = METHOD_GET;
-        break;
+            options->request = REQUEST_HEAD;
+        else if (options->request == REQUEST_HEAD)
+            options->request = REQUEST_GET;
+        return;
     case CURLOPT_POST:
-        options->method = on ? METHOD_POST : METHOD_GET;
+        options->request = on ? REQUEST_POST : REQUEST_GET;
+        options->upload = false;
         break;
     case CURLOPT_UPLOAD:
     case CURLOPT_PUT:
-        options->method = on ? METHOD_PUT : METHOD_GET;
+        options->request = on ? REQUEST_PUT : REQUEST_GET;
+        options->upload = on;
+        break;
+    case CURLOPT_MIMEPOST:
+        options->request = REQUEST_MIME;
+        break;
+    case CURLOPT_HTTPPOST:
+        options->request = REQUEST_FORM;
         break;
     case CURLOPT_POSTFIELDS:
     case CURLOPT_COPYPOSTFIELDS:
-        options->method = METHOD_POST;
+        options->request = REQUEST_POST;
+        return;
+    default:
+        return;
+    }
+    if (on)
+        options->no_body = false;
+}
+
+/* Options that share one field in libcurl: the last one set rules, and is the one to put back. */
+static void note_shared_field(struct curl_options *options, CURLoption option)
+{
+    switch ((int)option) {
+    case CURLOPT_PROTOCOLS:
+    case CURLOPT_PROTOCOLS_STR:
+        options->protocols_by_name = option == CURLOPT_PROTOCOLS_STR;
         break;
-    case CURLOPT_MIMEPOST:
-        options->method = METHOD_MIME;
+    case CURLOPT_UNIX_SOCKET_PATH:
+        set_value(SHADOW_ABSTRACT_UNIX_SOCKET, &options->value[SHADOW_ABSTRACT_UNIX_SOCKET], NULL);
         break;
-    case CURLOPT_HTTPPOST:
-        options->method = METHOD_FORM;
+    case CURLOPT_ABSTRACT_UNIX_SOCKET:
+        set_value(SHADOW_UNIX_SOCKET_PATH, &options->value[SHADOW_UNIX_SOCKET_PATH], NULL);
+        break;
+    case CURLOPT_POSTFIELDS:
+        drop_copied_fields(options);
+        break;
+    case CURLOPT_HSTS:
+    case CURLOPT_HSTS_CTRL:
+    case CURLOPT_HSTSREADFUNCTION:
+    case CURLOPT_SHARE: /* may share one of others */
+        options->may_have_hsts = true;
         break;
     default:
         break;
@@ -129,16 +177,13 @@ bool curl_options_note(struct curl_options *options, CURLoption option, void *va
 {
     enum shadow_index index = index_of(option);
 
-    note_method(options, option, value);
+    note_request(options, option, value);
     if (option == CURLOPT_COPYPOSTFIELDS)
         return note_copied_fields(options, value);
-    if (option == CURLOPT_POSTFIELDS)
-        drop_copied_fields(options);
-    if (option == CURLOPT_PROTOCOLS || option == CURLOPT_PROTOCOLS_STR)
-        options->protocols_by_name = option == CURLOPT_PROTOCOLS_STR;
-    if (index == SHADOW_COUNT)
-        return true;
-    return set_value(index, &options->value[index], value);
+    if (index == SHADOW_POSTFIELDSIZE_LARGE)
+        note_fields_size(options, (curl_off_t)(intptr_t)value);
+    note_shared_field(options, option);
+    return index == SHADOW_COUNT || set_value(index, &options->value[index], value);
 }
 
 bool curl_options_withheld(const struct curl_options *options, CURLoption option)
@@ -161,8 +206,12 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
     bool good = true;
 
     memset(to, 0, sizeof *to);
-    to->method = from->method;
+    to->request = from->request;
+    to->upload = from->upload;
+    to->no_body = from->no_body;
     to->protocols_by_name = from->protocols_by_name;
+    to->may_have_hsts = from->may_have_hsts;
+    to->overridden = from->overridden;
     for (unsigned i = 0; i < SHADOW_COUNT; i++) {
         if (from->value[i].set)
             good &= set_value((enum shadow_index)i, &to->value[i], from->value[i].pointer);
@@ -180,8 +229,7 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
     return good;
 }
 
-/* --- what we override ----------------------------------------------------------------------------
- */
+/* --- what we override --------------------------------------------------------------------- */
 
 /* libcurl's default where it is not 0 or NULL. */
 static void *default_of(enum shadow_index index)
@@ -194,6 +242,10 @@ static void *default_of(enum shadow_index index)
     case SHADOW_POSTFIELDSIZE_LARGE:
     case SHADOW_INFILESIZE_LARGE:
         return (void *)(intptr_t)-1;
+    case SHADOW_TCP_NODELAY:
+        return (void *)(intptr_t)1;
+    case SHADOW_READDATA:
+        return stdin;
     default:
         return NULL;
     }
@@ -202,8 +254,10 @@ static void *default_of(enum shadow_index index)
 void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
                            enum shadow_index index, void *value)
 {
-    if (real->easy_setopt(easy, shadowed[index].option, value) == CURLE_OK)
-        options->value[index].overridden = true;
+    if (real->easy_setopt(easy, shadowed[index].option, value) != CURLE_OK)
+        return;
+    options->overridden += !options->value[index].overridden;
+    options->value[index].overridden = true;
 }
 
 void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
@@ -236,50 +290,74 @@ void curl_options_restore(struct curl_options *options, real_t real, CURL *easy)
     bool protocols = options->value[SHADOW_PROTOCOLS].overridden ||
                      options->value[SHADOW_PROTOCOLS_STR].overridden;
 
-    for (unsigned i = 0; i < SHADOW_COUNT; i++)
-        if (options->value[i].overridden)
+    if (options->overridden == 0)
+        return;
+    for (unsigned i = 0; i < SHADOW_COUNT && options->overridden > 0; i++)
+        if (options->value[i].overridden) {
+            options->overridden--;
             restore_one(options, real, easy, i);
+        }
     if (protocols && options->value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
         restore_one(options, real, easy, SHADOW_PROTOCOLS);
 }
 
-bool curl_options_overridden(const struct curl_options *options)
-{
-    for (unsigned i = 0; i < SHADOW_COUNT; i++)
-        if (options->value[i].overridden)
-            return true;
-    return false;
-}
-
-/* --- what the request is ------------------------------------------------------------------------
- */
+/* --- what the request is ------------------------------------------------------------------ */
 
 const char *curl_options_method(const struct curl_options *options)
 {
     static const char *const names[] = {
-        [METHOD_GET] = "GET", [METHOD_HEAD] = "HEAD", [METHOD_POST] = "POST",
-        [METHOD_PUT] = "PUT", [METHOD_MIME] = "POST", [METHOD_FORM] = "POST",
+        [REQUEST_GET] = "GET", [REQUEST_HEAD] = "HEAD", [REQUEST_POST] = "POST",
+        [REQUEST_PUT] = "PUT", [REQUEST_MIME] = "POST", [REQUEST_FORM] = "POST",
     };
     const char *custom = options->value[SHADOW_CUSTOMREQUEST].string;
 
-    return custom ? custom : names[options->method];
+    if (custom)
+        return custom;
+    if (options->no_body)
+        return "HEAD";
+    return options->upload ? "PUT" : names[options->request];
+}
+
+struct span curl_options_fields(const struct curl_options *options)
+{
+    const char *fields = options->value[SHADOW_POSTFIELDS].pointer;
+    curl_off_t told = fields_size(options);
+
+    if (options->copied_fields)
+        return span_of(options->copied_fields, told >= 0 && (size_t)told < options->copied_size
+                                                   ? (size_t)told
+                                                   : options->copied_size);
+    if (!fields)
+        return SPAN_NONE;
+    return span_of(fields, told >= 0 ? (size_t)told : strlen(fields));
 }
 
 enum body_source curl_options_body(const struct curl_options *options)
 {
-    switch (options->method) {
-    case METHOD_POST:
+    if (options->upload)
+        return BODY_READ;
+    switch (options->request) {
+    case REQUEST_POST:
         return options->copied_fields || options->value[SHADOW_POSTFIELDS].pointer ? BODY_FIELDS
                                                                                    : BODY_READ;
-    case METHOD_PUT:
+    case REQUEST_PUT:
         return BODY_READ;
-    case METHOD_MIME:
+    case REQUEST_MIME:
         return BODY_MIME;
-    case METHOD_FORM:
+    case REQUEST_FORM:
         return BODY_FORM;
-    case METHOD_GET:
-    case METHOD_HEAD:
+    case REQUEST_GET:
+    case REQUEST_HEAD:
         break;
     }
     return BODY_NONE;
+}
+
+curl_off_t curl_options_body_size(const struct curl_options *options)
+{
+    const struct shadow_value *size = &options->value[SHADOW_INFILESIZE_LARGE];
+
+    if (!options->upload && options->request == REQUEST_POST)
+        return fields_size(options);
+    return size->set ? size->number : -1;
 }

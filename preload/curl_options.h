@@ -11,6 +11,7 @@
 #ifndef BREAKER_PRELOAD_CURL_OPTIONS_H
 #define BREAKER_PRELOAD_CURL_OPTIONS_H
 
+#include "base/span.h"
 #include "curl_hooks.h"
 
 #include <stdint.h>
@@ -21,6 +22,7 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
 #define CURL_SHADOWED(SHADOW)                                                                      \
     SHADOW(URL, STRING)                                                                            \
     SHADOW(CURLU, POINTER)                                                                         \
+    SHADOW(DEFAULT_PROTOCOL, STRING)                                                               \
     SHADOW(PORT, LONG)                                                                             \
     SHADOW(CUSTOMREQUEST, STRING)                                                                  \
     SHADOW(POSTFIELDS, POINTER)                                                                    \
@@ -33,6 +35,7 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(SEEKFUNCTION, POINTER)                                                                  \
     SHADOW(SEEKDATA, POINTER)                                                                      \
     SHADOW(IOCTLFUNCTION, POINTER)                                                                 \
+    SHADOW(IOCTLDATA, POINTER)                                                                     \
     SHADOW(OPENSOCKETFUNCTION, POINTER)                                                            \
     SHADOW(OPENSOCKETDATA, POINTER)                                                                \
     SHADOW(SOCKOPTFUNCTION, POINTER)                                                               \
@@ -57,10 +60,13 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(RESUME_FROM_LARGE, LONG)                                                                \
     SHADOW(RANGE, STRING)                                                                          \
     SHADOW(TIMECONDITION, LONG)                                                                    \
+    SHADOW(PREREQFUNCTION, POINTER)                                                                \
+    SHADOW(TCP_NODELAY, LONG)                                                                      \
     SHADOW(TCP_FASTOPEN, LONG)                                                                     \
     SHADOW(KEEP_SENDING_ON_ERROR, LONG)                                                            \
-    SHADOW(PREREQFUNCTION, POINTER)                                                                \
-    SHADOW(CONNECT_ONLY, LONG)
+    SHADOW(CONNECT_ONLY, LONG)                                                                     \
+    SHADOW(HTTPAUTH, LONG)                                                                         \
+    SHADOW(ERRORBUFFER, POINTER)
 
 enum shadow_index {
 #define SHADOW(id, kind) SHADOW_##id,
@@ -83,11 +89,22 @@ enum body_source { BODY_NONE, BODY_FIELDS, BODY_READ, BODY_MIME, BODY_FORM };
 
 struct curl_options {
     struct shadow_value value[SHADOW_COUNT];
-    /* The method as libcurl derives it from the last of the options that set it. */
-    enum { METHOD_GET, METHOD_HEAD, METHOD_POST, METHOD_PUT, METHOD_MIME, METHOD_FORM } method;
+    unsigned overridden; /* how many of them are */
+    /* The request as libcurl derives it, option by option in the application's order. */
+    enum {
+        REQUEST_GET,
+        REQUEST_HEAD,
+        REQUEST_POST,
+        REQUEST_PUT,
+        REQUEST_MIME,
+        REQUEST_FORM
+    } request;
+    bool upload;         /* UPLOAD: a PUT, whatever the request says */
+    bool no_body;        /* NOBODY: nothing is read behind the head of the response */
     char *copied_fields; /* COPYPOSTFIELDS, owned; NULL when POSTFIELDS rules */
     size_t copied_size;
     bool protocols_by_name; /* PROTOCOLS_STR came last */
+    bool may_have_hsts;     /* a known host may be upgraded to https */
 };
 
 /* Follows a setopt that libcurl accepted, or one that is kept from it (overridden). Returns false
@@ -104,15 +121,18 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
 /* Puts `value` into libcurl and marks the option as overridden. */
 void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
                            enum shadow_index index, void *value);
-/* The same, but only where the application's value differs from libcurl's default. */
+/* The same with libcurl's default, and only where the application set another value. */
 void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
                              enum shadow_index index);
-/* Puts every overridden option back. */
+/* Puts every overridden option back. Harmless when there is none. */
 void curl_options_restore(struct curl_options *options, real_t real, CURL *easy);
 
 /* "POST", … */
 const char *curl_options_method(const struct curl_options *options);
 enum body_source curl_options_body(const struct curl_options *options);
-bool curl_options_overridden(const struct curl_options *options);
+/* The body that BODY_FIELDS sends, in memory; SPAN_NONE when there is none. */
+struct span curl_options_fields(const struct curl_options *options);
+/* How long a BODY_READ body is as the application told; -1: until its end. */
+curl_off_t curl_options_body_size(const struct curl_options *options);
 
 #endif

@@ -1,6 +1,7 @@
 #include "easymap.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* uthash ends the program when it runs out of memory, unless it is told to carry on. */
@@ -49,7 +50,7 @@ static unsigned shard_of(const void *key)
     return (unsigned)(((uintptr_t)key >> 4 ^ (uintptr_t)key >> 12) % SHARDS);
 }
 
-static bool find(const void *key, struct node *out)
+static bool find_in_shard(const void *key, struct node *out)
 {
     unsigned shard = shard_of(key);
     struct node *node = NULL;
@@ -60,6 +61,41 @@ static bool find(const void *key, struct node *out)
         *out = *node;
     pthread_mutex_unlock(&shards[shard].lock);
     return node != NULL;
+}
+
+/* What this thread found last, absence included: one transfer asks a dozen times for the same few
+ * handles, libcurl's internal ones among them. Good as long as nothing was added or dropped by
+ * anyone: `changes` counts that, raised after the change (release) and read before the look-up
+ * (acquire). A handle passes between threads by the application's own synchronisation, which
+ * orders the count with it. Initial-exec: we are loaded at start, and a hook must not allocate. */
+#define REMEMBERED 8
+
+static atomic_uint changes = 1;
+static __thread __attribute__((tls_model("initial-exec"))) struct {
+    const void *key;
+    unsigned changes;
+    bool found;
+    struct node node;
+} remembered[REMEMBERED];
+
+static bool find(const void *key, struct node *out)
+{
+    unsigned now = atomic_load_explicit(&changes, memory_order_acquire);
+    unsigned slot = (unsigned)(((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % REMEMBERED);
+
+    if (remembered[slot].key != key || remembered[slot].changes != now) {
+        remembered[slot].found = find_in_shard(key, &remembered[slot].node);
+        remembered[slot].key = key;
+        remembered[slot].changes = now;
+    }
+    if (remembered[slot].found)
+        *out = remembered[slot].node;
+    return remembered[slot].found;
+}
+
+static void tell_change(void)
+{
+    atomic_fetch_add_explicit(&changes, 1, memory_order_release);
 }
 
 static void *find_kind(const void *key, enum node_kind kind)
@@ -86,6 +122,7 @@ static bool add(const void *key, enum node_kind kind, real_t real, void *what)
     HASH_ADD_PTR(shards[shard].nodes, key, node);
     bool added = node->hh.tbl != NULL;
     pthread_mutex_unlock(&shards[shard].lock);
+    tell_change();
     free(old);
     if (!added)
         free(node);
@@ -105,6 +142,7 @@ static void drop(const void *key, const void *what)
     if (node)
         HASH_DEL(shards[shard].nodes, node);
     pthread_mutex_unlock(&shards[shard].lock);
+    tell_change();
     free(node);
 }
 
@@ -138,7 +176,6 @@ struct easy *easymap_add_easy(CURL *handle, real_t real)
         return NULL;
     easy->handle = handle;
     easy->real = real;
-    easy->peer_fd = -1;
     if (!add(handle, NODE_EASY, real, easy)) {
         free(easy);
         return NULL;
@@ -161,14 +198,14 @@ struct multi *easymap_add_multi(CURLM *handle, real_t real)
     return multi;
 }
 
-struct mime_node *easymap_add_mime(const void *key, const void *mime, struct easy *easy)
+struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, struct easy *easy)
 {
     struct mime_node *node = calloc(1, sizeof *node);
 
     if (!node)
         return NULL;
     node->key = key;
-    node->mime = mime;
+    node->root = root ? root : node;
     node->easy = easy;
     if (!add(key, NODE_MIME, easy->real, node)) {
         free(node);
@@ -179,14 +216,14 @@ struct mime_node *easymap_add_mime(const void *key, const void *mime, struct eas
     return node;
 }
 
-/* Forgets the nodes of `mime`, or all of the handle when it is NULL. */
-static void remove_mimes(struct easy *easy, const void *mime)
+/* Forgets the nodes of `root`, or all of the handle when it is NULL. */
+static void remove_mimes(struct easy *easy, const struct mime_node *root)
 {
     struct mime_node **link = &easy->mimes;
 
     while (*link) {
         struct mime_node *node = *link;
-        if (mime && node->mime != mime) {
+        if (root && node->root != root) {
             link = &node->next;
             continue;
         }
@@ -201,7 +238,7 @@ void easymap_remove_mime(const void *mime)
     struct mime_node *node = easymap_mime(mime);
 
     if (node)
-        remove_mimes(node->easy, node->mime);
+        remove_mimes(node->easy, node->root);
 }
 
 void easymap_remove_easy(struct easy *easy)
@@ -211,17 +248,6 @@ void easymap_remove_easy(struct easy *easy)
     curl_options_clear(&easy->options);
     free(easy->answered_url);
     free(easy);
-}
-
-void easymap_leave_multi(struct multi *multi)
-{
-    for (unsigned i = 0; i < SHARDS; i++) {
-        pthread_mutex_lock(&shards[i].lock);
-        for (struct node *node = shards[i].nodes; node; node = node->hh.next)
-            if (node->kind == NODE_EASY && ((struct easy *)node->what)->multi == multi)
-                ((struct easy *)node->what)->multi = NULL;
-        pthread_mutex_unlock(&shards[i].lock);
-    }
 }
 
 void easymap_remove_multi(struct multi *multi)

@@ -14,48 +14,63 @@
 #include "shim.h"
 
 struct multi;
+struct synth_socket;
 
 struct easy {
     CURL *handle;
     real_t real;
     struct curl_options options;
-    struct shim_request request; /* of the URL in the shadow, if request_known */
-    bool request_known;
     struct shim_call call;
-    uint64_t added_round;      /* multi->rounds when it was added */
-    struct multi *multi;       /* added to; NULL outside */
-    struct easy *next_refused; /* in multi->refused */
-    uint64_t started_ns;       /* CLOCK_MONOTONIC of the admission */
-    uint64_t body_seen;        /* bytes that our read callback has passed on */
-    bool unreliable;           /* the shadow is not to be trusted: the handle runs uncovered */
-    bool performing;           /* inside its own curl_easy_perform */
-    bool watched;              /* our read callback is installed */
-    bool refused;              /* our read callback refused the model: to be answered by us */
-    bool synthetic;            /* our answer is under way */
-    bool answered;             /* the last answer was ours: getinfo tells the application's URL */
+    struct multi *multi;                        /* added to; NULL outside */
+    struct easy *previous_member, *next_member; /* in multi->members */
+    struct easy *next_refused;                  /* in multi->refused */
+    uint64_t added_round;                       /* multi->rounds when it was added to it */
+    uint64_t started_ns;                        /* CLOCK_MONOTONIC when it was added to its multi */
+    uint64_t body_at;            /* where in its body the next byte of our read callback stands */
+    uint64_t body_shown;         /* so much of it the door has seen */
+    struct shim_request request; /* of the URL option, its spans inside the shadow's string */
+    bool request_known;
+    bool unreliable; /* the shadow is not to be trusted: the handle runs uncovered */
+    bool performing; /* inside its own curl_easy_perform */
+    bool refused;    /* our read callback refused the model: to be answered by us */
+    bool synthetic;  /* our answer is under way */
+    bool answered;   /* the last answer was ours: getinfo tells the application's URL */
+    bool answered_https;
     bool paused;
-    uint64_t mark;      /* synthetic: for the connect hook (curl_synth.c); 0: none */
-    int peer_fd;        /* synthetic: our end, open until the transfer is over; else -1 */
-    char *answered_url; /* owned: what getinfo tells while `answered` */
+    bool done_unread;            /* its DONE waits in multi->unread */
+    char *answered_url;          /* owned: what getinfo tells while `answered`, else NULL */
+    struct synth_socket *socket; /* of the answer under way, else NULL */
     struct mime_node *mimes;
-    char mime_model[256]; /* the form field "model"; empty: none */
+    char mime_model[256];         /* of a MIMEPOST that libcurl duplicated; empty: none */
+    char errors[CURL_ERROR_SIZE]; /* libcurl's words where the application does not ask for them */
+    CURLMsg message;              /* the DONE, when we had to read it before the application */
+};
+
+/* A DONE that we read and the application did not. */
+struct unread {
+    CURLMsg *message;
+    struct unread *next;
 };
 
 struct multi {
     CURLM *handle;
     real_t real;
-    uint64_t rounds;      /* performs so far */
-    struct easy *refused; /* handles to be answered by us after the perform under way */
+    struct easy *members;
+    uint64_t rounds;              /* performs so far, the one under way included */
+    struct easy *refused;         /* to be answered by us after the perform under way */
+    struct unread *unread, *last; /* oldest first */
+    curl_off_t broken_port;       /* local port of the connection that failed last */
+    uint64_t broken_ns;           /* and when */
 };
 
 /* A mime handle or part of an easy handle. Freed with the mime or with the easy handle. */
 struct mime_node {
     const void *key;
-    const void *mime; /* the mime that it belongs to, or itself */
+    struct mime_node *root; /* the mime that it belongs to, or itself */
     struct easy *easy;
     struct mime_node *next;
     bool is_model;
-    char data[256];
+    char data[256]; /* of a part: its content; of a mime: the model */
 };
 
 /* NULL when unknown (internal handles of libcurl, handles made past us). */
@@ -63,13 +78,12 @@ struct easy *easymap_easy(CURL *handle);
 struct multi *easymap_multi(CURLM *handle);
 struct mime_node *easymap_mime(const void *key);
 
-/* Make known; NULL when there is no memory. */
+/* Make known; NULL when there is no memory. `root`: NULL for a mime itself. */
 struct easy *easymap_add_easy(CURL *handle, real_t real);
 struct multi *easymap_add_multi(CURLM *handle, real_t real);
-struct mime_node *easymap_add_mime(const void *key, const void *mime, struct easy *easy);
+struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, struct easy *easy);
 
 void easymap_remove_easy(struct easy *easy);    /* and its mimes; frees */
-void easymap_leave_multi(struct multi *multi);  /* its handles are outside again */
 void easymap_remove_multi(struct multi *multi); /* frees */
 void easymap_remove_mime(const void *mime);     /* with its parts */
 

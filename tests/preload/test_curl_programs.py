@@ -3,6 +3,8 @@ that go through, on the same handle and pool. Each mode runs bare as well, so th
 is seen."""
 
 import collections
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -10,7 +12,7 @@ import pytest
 from provider import Answer
 
 SOURCE = Path(__file__).with_name("curl") / "client.c"
-EASY = ["fields", "copy", "read", "chunked", "file", "mime", "bound", "curlu", "callbacks", "no-writedata"]
+EASY = ["fields", "copy", "read", "chunked", "file", "mime", "form", "bound", "curlu", "callbacks", "no-writedata"]
 MULTI = ["multi-fields", "multi-read", "multi-file", "multi-chunked", "socket-fields", "socket-read"]
 
 Line = collections.namedtuple("Line", "model code status received url")
@@ -34,11 +36,11 @@ def lines_of(done):
 
 
 def path_of(mode):
-    return "/v1/audio/transcriptions" if mode == "mime" else "/v1/chat/completions"
+    return "/v1/audio/transcriptions" if mode in ("mime", "form") else "/v1/chat/completions"
 
 
 def test_every_mode_is_right_without_us(client, breaker_env, provider):
-    for mode in EASY + MULTI + ["failonerror", "nobody", "duplicate", "threads", "fork", "nested", "moved"]:
+    for mode in EASY + MULTI + ["failonerror", "nobody", "duplicate", "threads", "fork", "nested", "moved", "unread", "partly-read"]:
         lines = lines_of(breaker_env.run_bare(client, mode, provider.url(path_of(mode))))
         assert lines and {(line.code, line.status) for line in lines} == {(0, 200)}, mode
 
@@ -149,6 +151,137 @@ def test_a_handle_moved_between_multis(client, breaker_env, provider, shut):
     assert provider.count(model="shut") == 0
 
 
+def test_ends_that_nobody_reads_count(client, breaker_env, provider):
+    """Programs that only remove their handles (most PHP ones) tell of failures and successes as well."""
+    breaker_env.run(client, "unread", provider.url())
+    assert breaker_env.calls(provider.key("fine"))["success"] == 3
+    provider.refuse()
+    breaker_env.run(client, "unread", provider.url())
+    assert breaker_env.calls(provider.key())["failure"] >= 5
+    assert breaker_env.state(provider.key()) == "open"
+
+
+def test_messages_of_the_others_are_not_lost(client, breaker_env, provider, shut):
+    lines = lines_of(breaker_env.run(client, "partly-read", provider.url()))
+    assert sorted((line.model, line.code, line.status) for line in lines) == \
+        [("fine", 0, 200)] * 2 + [("shut", 0, 503)] * 3
+    assert breaker_env.calls(provider.key("fine"))["success"] == 3
+
+
+def test_a_signed_request_is_refused(client, breaker_env, provider, shut):
+    """AWS_SIGV4 takes region and service from the host's name, also of a request that never leaves."""
+    lines = lines_of(breaker_env.run(client, "signed", f"http://bedrock.local.localhost:{provider.port}/v1/chat/completions"))
+    assert [line.code for line in lines if line.model == "shut"] == [0]
+
+
+def test_the_url_is_told_as_libcurl_would(client, breaker_env, provider):
+    breaker_env.configure("[target local]\nmatch = 127.0.0.1*\n")
+    breaker_env.command("force", "--create", "open", provider.key())
+    for given in (f"127.0.0.1:{provider.port}", f"HTTP://127.0.0.1:{provider.port}?a=b"):
+        told = {lines_of(run(client, "fields", given))[1].url for run in (breaker_env.run, breaker_env.run_bare)}
+        assert len(told) == 1 and provider.count() == 3
+        provider.requests.clear()
+
+
+class H2Server:
+    """As much of HTTP/2 as it takes: each request gets `:status 200`, or, once there are `cut` of them, the
+    connection is closed under all."""
+
+    FRAME_DATA, FRAME_HEADERS, FRAME_SETTINGS = 0, 1, 4
+
+    def __init__(self, tls, cut=None):
+        self.tls, self.cut, self.connections, self.finished = tls, cut, 0, 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                connection, _ = self.listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, plain):
+        with self.tls.wrap_socket(plain, server_side=True) as connection, connection.makefile("rb") as stream:
+            self._exchange(connection, stream)
+
+    def _exchange(self, connection, stream):
+        def send(kind, flags=0, number=0, payload=b""):
+            connection.sendall(len(payload).to_bytes(3, "big") + bytes([kind, flags]) + number.to_bytes(4, "big") + payload)
+
+        opened = 0
+        stream.read(24)  # the preface
+        send(self.FRAME_SETTINGS)
+        while len(head := stream.read(9)) == 9:
+            kind, flags, number = head[3], head[4], int.from_bytes(head[5:], "big")
+            stream.read(int.from_bytes(head[:3], "big"))
+            opened += kind == self.FRAME_HEADERS
+            if kind == self.FRAME_SETTINGS and not flags & 1:
+                send(self.FRAME_SETTINGS, 1)
+            if self.cut and opened >= self.cut:
+                self.cut = 1  # whoever comes again
+                return
+            if not self.cut and kind in (self.FRAME_DATA, self.FRAME_HEADERS) and flags & 1:
+                self.finished += 1
+                send(self.FRAME_HEADERS, 5, number, b"\x88")
+
+
+@pytest.fixture
+def h2_server(authority):
+    servers = []
+
+    def make(**options):
+        tls = authority.server()
+        tls.set_alpn_protocols(["h2"])
+        servers.append(H2Server(tls, **options))
+        return servers[-1]
+
+    yield make
+    for server in servers:
+        server.listener.close()
+
+
+@pytest.mark.parametrize("mode", ["multi-h2", "multi-h2-read"])
+def test_h2_siblings_of_refused_streams(mode, client, breaker_env, h2_server):
+    server = h2_server()
+    breaker_env.configure(open_seconds=60)
+    breaker_env.command("trip", "--create", f"127.0.0.1:{server.port}/shut")
+    lines = lines_of(breaker_env.run(client, mode, f"https://127.0.0.1:{server.port}/v1/chat/completions"))
+    assert sorted((line.model, line.code, line.status) for line in lines) == \
+        [("fine", 0, 200)] * 3 + [("shut", 0, 503)] * 3
+    assert (server.connections, server.finished) == (1, 3)
+
+
+def test_streams_of_one_broken_connection_are_one_failure(client, breaker_env, h2_server):
+    server = h2_server(cut=6)
+    lines = lines_of(breaker_env.run(client, "multi-h2", f"https://127.0.0.1:{server.port}/v1/chat/completions"))
+    assert len(lines) == 6 and all(line.code != 0 and line.status == 0 for line in lines)
+    failures = [breaker_env.calls(f"127.0.0.1:{server.port}/{model}")["failure"] for model in ("fine", "shut")]
+    assert 1 <= sum(failures) <= server.connections < 6, (failures, server.connections)
+
+
+def test_a_server_that_speaks_no_tls_is_not_down(client, breaker_env):
+    """Versions, ciphers, plain text: what the two disagree on is not to be counted for everybody else."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+
+        def answer():
+            for _ in range(6):
+                with listener.accept()[0] as connection:
+                    connection.recv(1 << 16)
+                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
+
+        threading.Thread(target=answer, daemon=True).start()
+        for _ in range(2):
+            lines = lines_of(breaker_env.run(client, "fields", f"https://127.0.0.1:{port}/v1/chat/completions"))
+            assert [line.code for line in lines] == [35] * 3
+    calls = breaker_env.calls(f"127.0.0.1:{port}")
+    assert (calls["failure"], calls["neutral"]) == (0, 6)
+
+
 @pytest.mark.parametrize("variable", ["http_proxy", "all_proxy"])
 def test_a_set_proxy_is_not_asked(variable, client, breaker_env, provider, shut):
     """The answer is ours: no proxy is needed for it, and a dead one is not the provider's fault."""
@@ -157,7 +290,7 @@ def test_a_set_proxy_is_not_asked(variable, client, breaker_env, provider, shut)
     assert breaker_env.calls(provider.key("fine"))["neutral"] == 2
 
 
-@pytest.mark.parametrize("mode", ["fields", "multi-read", "mime", "nested"])
+@pytest.mark.parametrize("mode", ["fields", "multi-read", "mime", "nested", "partly-read"])
 def test_valgrind_finds_nothing_of_ours(mode, client, breaker_env, provider, shut):
     """Memory errors and leaks in the process with a real client."""
     done = breaker_env.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full",

@@ -260,6 +260,40 @@ static void prepare_mime(struct request *r)
     curl_easy_setopt(r->easy, CURLOPT_MIMEPOST, mime);
 }
 
+static void prepare_form(struct request *r)
+{
+    struct curl_httppost *form = NULL, *last = NULL;
+
+    curl_formadd(&form, &last, CURLFORM_COPYNAME, "file", CURLFORM_BUFFER, "a.wav",
+                 CURLFORM_BUFFERPTR, "sound", CURLFORM_BUFFERLENGTH, 5L, CURLFORM_END);
+    curl_formadd(&form, &last, CURLFORM_COPYNAME, "model", CURLFORM_COPYCONTENTS, r->model,
+                 CURLFORM_END);
+    curl_easy_setopt(r->easy, CURLOPT_HTTPPOST, form);
+}
+
+/* A signature whose region and service are told by the host's name. */
+static void prepare_signed(struct request *r)
+{
+    post_fields(r);
+    curl_easy_setopt(r->easy, CURLOPT_AWS_SIGV4, "aws:amz");
+    curl_easy_setopt(r->easy, CURLOPT_USERPWD, "key:secret");
+    curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, NULL);
+}
+
+static void prepare_h2(struct request *r)
+{
+    post_fields(r);
+    curl_easy_setopt(r->easy, CURLOPT_SSL_VERIFYPEER, 0L);
+    curl_easy_setopt(r->easy, CURLOPT_PIPEWAIT, 1L);
+}
+
+static void prepare_h2_read(struct request *r)
+{
+    prepare_h2(r);
+    curl_easy_setopt(r->easy, CURLOPT_POSTFIELDS, NULL);
+    post_read(r, 0);
+}
+
 /* --- whole modes --------------------------------------------------------------------------------
  */
 
@@ -475,6 +509,58 @@ static void mode_unrun(void)
     free(r.body);
 }
 
+/* As many PHP programs do it: performed until nothing runs, removed, and info_read never asked. */
+static void mode_unread(void)
+{
+    struct request requests[MANY];
+    CURLM *multi = curl_multi_init();
+    int running = 1;
+
+    add_many(multi, requests, post_fields);
+    while (running > 0) {
+        if (curl_multi_perform(multi, &running) != CURLM_OK)
+            die("curl_multi_perform");
+        if (running > 0)
+            curl_multi_poll(multi, NULL, 0, 200, NULL);
+    }
+    for (int i = 0; i < MANY; i++) {
+        curl_multi_remove_handle(multi, requests[i].easy);
+        finish(&requests[i], CURLE_OK);
+        curl_easy_cleanup(requests[i].easy);
+    }
+    curl_multi_cleanup(multi);
+}
+
+/* One handle is removed unread; the messages of all others still come, in their order, once. */
+static void mode_partly_read(void)
+{
+    struct request requests[MANY];
+    CURLM *multi = curl_multi_init();
+    int running = 1, queued = 0, left = MANY - 1;
+    CURLMsg *message;
+
+    add_many(multi, requests, post_fields);
+    while (running > 0) {
+        curl_multi_perform(multi, &running);
+        if (running > 0)
+            curl_multi_poll(multi, NULL, 0, 200, NULL);
+    }
+    curl_multi_remove_handle(multi, requests[0].easy);
+    while ((message = curl_multi_info_read(multi, &queued))) {
+        struct request *r;
+        if (message->easy_handle == requests[0].easy || queued != --left)
+            die("a wrong message");
+        curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, (char **)&r);
+        finish(r, message->data.result);
+    }
+    free(requests[0].body);
+    if (left != 0)
+        die("messages were lost");
+    for (int i = 0; i < MANY; i++)
+        curl_easy_cleanup(requests[i].easy);
+    curl_multi_cleanup(multi);
+}
+
 /* A thousand refused handles in one multi, under a low limit of descriptors. */
 static void mode_crowd(void)
 {
@@ -625,14 +711,20 @@ int main(int argc, char **argv)
         {"multi-chunked", multi_many, prepare_chunked, NULL},
         {"socket-fields", socket_many, post_fields, NULL},
         {"socket-read", socket_many, prepare_read, NULL},
+        {"form", three, prepare_form, NULL},
+        {"signed", three, prepare_signed, NULL},
+        {"multi-h2", multi_many, prepare_h2, NULL},
+        {"multi-h2-read", multi_many, prepare_h2_read, NULL},
+        {"unread", NULL, NULL, mode_unread},
+        {"partly-read", NULL, NULL, mode_partly_read},
+        {"crowd", NULL, NULL, mode_crowd},
+        {"closed", NULL, NULL, mode_closed},
         {"duplicate", NULL, NULL, mode_duplicate},
         {"threads", NULL, NULL, mode_threads},
         {"fork", NULL, NULL, mode_fork},
         {"nested", NULL, NULL, mode_nested},
         {"moved", NULL, NULL, mode_moved},
         {"unrun", NULL, NULL, mode_unrun},
-        {"crowd", NULL, NULL, mode_crowd},
-        {"closed", NULL, NULL, mode_closed},
     };
 
     if (argc < 3)
