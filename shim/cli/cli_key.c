@@ -1,5 +1,7 @@
 #include "cli/cli.h"
 
+#include "base/distance.h"
+
 #include "http/url.h"
 #include "table/slot.h"
 
@@ -89,34 +91,12 @@ struct slot *cli_key_find(const struct table *table, struct span text)
     return slot ? slot : table_lookup_text(table, text);
 }
 
-/* Levenshtein's distance; both at most CLI_KEY_SIZE bytes, longer tails are not looked at. */
-static unsigned distance(struct span a, struct span b)
-{
-    unsigned row[CLI_KEY_SIZE + 1];
-
-    a.len = a.len > CLI_KEY_SIZE ? CLI_KEY_SIZE : a.len;
-    b.len = b.len > CLI_KEY_SIZE ? CLI_KEY_SIZE : b.len;
-    for (unsigned j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= a.len; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= b.len; j++) {
-            unsigned replaced = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            unsigned shorter = (row[j] < row[j - 1] ? row[j] : row[j - 1]) + 1;
-            diagonal = row[j];
-            row[j] = replaced < shorter ? replaced : shorter;
-        }
-    }
-    return row[b.len];
-}
-
 /* A key that holds what was typed is nearer than any that only resembles it. */
 static unsigned score(struct span typed, struct span key)
 {
     bool part = typed.len && memmem(key.ptr, key.len, typed.ptr, typed.len);
 
-    return (part ? 0 : 1000) + distance(typed, key);
+    return (part ? 0 : 1000) + distance_of(typed, key);
 }
 
 struct near {

@@ -3,6 +3,8 @@
  */
 #include "config/options.h"
 
+#include "base/distance.h"
+
 #include <stdint.h>
 
 static const char *const choice_match[] = {"llm", "listed", "all", NULL};
@@ -54,40 +56,13 @@ enum config_option option_find(struct span key)
     return (enum config_option)i;
 }
 
-/* Levenshtein distance of short words, capped. */
-static unsigned distance(struct span a, struct span b)
-{
-    unsigned row[65];
-
-    if (a.len > 64)
-        a.len = 64;
-    if (b.len > 64)
-        b.len = 64;
-    for (unsigned j = 0; j <= b.len; j++)
-        row[j] = j;
-    for (unsigned i = 1; i <= a.len; i++) {
-        unsigned diagonal = row[0];
-        row[0] = i;
-        for (unsigned j = 1; j <= b.len; j++) {
-            unsigned best = diagonal + (a.ptr[i - 1] != b.ptr[j - 1]);
-            diagonal = row[j];
-            if (row[j] + 1 < best)
-                best = row[j] + 1;
-            if (row[j - 1] + 1 < best)
-                best = row[j - 1] + 1;
-            row[j] = best;
-        }
-    }
-    return row[b.len];
-}
-
 const char *option_nearest(struct span key)
 {
     unsigned best = UINT32_MAX;
     const char *nearest = options[0].key;
 
     for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        unsigned d = distance(key, span_str(options[i].key));
+        unsigned d = distance_of(key, span_str(options[i].key));
         if (d < best) {
             best = d;
             nearest = options[i].key;
