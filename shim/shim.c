@@ -50,8 +50,6 @@ static bool request_key_of(const struct shim_request *request, struct request_ke
 {
     struct span method = request->method.ptr ? request->method : SPAN_LIT("GET");
 
-    if (!is_http(request->scheme))
-        return false;
     out->len = url_host_key(request->host, request->port, out->text, sizeof out->text);
     if (out->len == 0)
         return false;

@@ -10,7 +10,8 @@
  *
  * Fail open: with no table, a full table, a bad configuration, no memory, or BREAKER_DISABLED=1,
  * shim_open says "not covered" or shim_admit says SHIM_ADMITTED, and nothing is counted. No
- * function prints, aborts, exits, or lets a signal happen; all keep errno.
+ * function prints, aborts, exits, or lets a signal happen. errno is the caller's to keep
+ * (preload/guard.h).
  *
  * Healthy path: shim_admit + shim_settle make no system call (vDSO clock; one stat() of the
  * configuration a second), take no lock, allocate nothing, store nothing to a breaker's word.
@@ -40,13 +41,13 @@ bool shim_disabled(void);
 /* For tests and benches: other clocks; NULL = the system's. Not thread-safe. */
 void shim_set_clock(const struct clock_ops *ops);
 
-/* The `deepbind` option, asked for by the dlopen hook: true = mask. Loads no configuration unless a
- * file or BREAKER_DEEPBIND exists; true when it cannot be told. */
+/* The `deepbind` option, asked for by the dlopen hook: true = mask. Loads the configuration,
+ * attaches to no table; true when it cannot be told. */
 bool shim_mask_deepbind(void);
 
 /* One call, from open to settle; lives in the caller's per-handle or per-connection struct.
  * All-zero is "nothing open". Reusing it for the next call on the same handle keeps the caches
- * (keys, policy, slots). Private inside; copy nothing out of it. */
+ * (key, shape, policy). Private inside; copy nothing out of it. */
 #define SHIM_CALL_SIZE 2048
 struct shim_call {
     _Alignas(16) unsigned char opaque[SHIM_CALL_SIZE];
