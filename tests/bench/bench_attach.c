@@ -1,5 +1,6 @@
 /* Attaching to an existing table beside the bare system calls for the same file, interleaved:
  * prints both medians and their ratio (goal: at most 1.3). */
+#include "lib/by_value.h"
 #include "base/clock.h"
 #include "table/table.h"
 
@@ -41,12 +42,6 @@ static double time_of(void (*attach)(const char *), const char *path)
     for (int i = 0; i < CALLS; i++)
         attach(path);
     return (double)(clock_system.mono_ns() - begin) / CALLS;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* The model scan over a 1 MB body with the model last, beside one memchr over the same bytes,
  * interleaved: medians and ratio (goals: prose 12, base64 5, tool schemas 25). */
+#include "lib/by_value.h"
 #include "base/clock.h"
 #include "http/model_scan.h"
 
@@ -104,12 +105,6 @@ static double time_of_memchr(void)
         sink = memchr(body, i % 2 ? '\1' : '\2', body_len) != NULL;
     }
     return (double)(clock_system.mono_ns() - begin) / CALLS;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 int main(void)

@@ -1,5 +1,6 @@
 /* A healthy call on a mapped table beside one uncontended CAS on the same mapping, interleaved; ns
  * each and the ratio (goal: at most 20 with hashing). No clock is read inside. */
+#include "lib/by_value.h"
 #include "base/clock.h"
 #include "table/slot.h"
 #include "table/table.h"
@@ -63,12 +64,6 @@ static double time_of(void (*work)(uint32_t))
     for (uint32_t i = 0; i < CALLS; i++)
         work(i);
     return (double)(clock_system.mono_ns() - begin) / CALLS;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
 }
 
 int main(void)

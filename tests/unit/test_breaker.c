@@ -1,5 +1,5 @@
 /* The breaker's rules one by one, each on words built by hand. */
-#include "core/breaker.h"
+#include "breaker_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,24 +8,6 @@
 
 #include <cmocka.h>
 #include <string.h>
-
-static const struct breaker_policy POLICY = {
-    .failure_threshold = 5,
-    .degrade_threshold = 3,
-    .half_open_probes = 1,
-    .success_threshold = 1,
-    .backoff_q8 = 256,
-    .open_ticks = 1000,
-    .open_max_ticks = 8000,
-    .lease_ticks = 900,
-};
-
-enum { NOW = 5000 };
-
-static struct breaker_view at(uint64_t word)
-{
-    return breaker_decode(word);
-}
 
 static uint64_t word_of(enum breaker_phase phase, uint32_t time)
 {

@@ -1,5 +1,5 @@
 /* Streams, operators, times and display; the rest of the rules is in test_breaker.c. */
-#include "core/breaker.h"
+#include "breaker_fixture.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,24 +9,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-static const struct breaker_policy POLICY = {
-    .failure_threshold = 5,
-    .degrade_threshold = 3,
-    .half_open_probes = 1,
-    .success_threshold = 1,
-    .backoff_q8 = 256,
-    .open_ticks = 1000,
-    .open_max_ticks = 8000,
-    .lease_ticks = 900,
-};
 static const struct breaker_extra HEAD_ONLY = {.provisional = true};
-
-enum { NOW = 5000 };
-
-static struct breaker_view at(uint64_t word)
-{
-    return breaker_decode(word);
-}
 
 static uint64_t half_open(unsigned step, struct breaker_ticket *probe)
 {

@@ -416,23 +416,31 @@ static void mode_nested(void)
     nest("shut");
 }
 
+static int reap(CURLM *multi)
+{
+    int queued, done = 0;
+    CURLMsg *message;
+
+    while ((message = curl_multi_info_read(multi, &queued))) {
+        struct request *r;
+        CURL *easy = message->easy_handle;
+        CURLcode code = message->data.result;
+        curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&r);
+        curl_multi_remove_handle(multi, easy);
+        finish(r, code);
+        done++;
+    }
+    return done;
+}
+
 static void drive(CURLM *multi, int transfers)
 {
-    int running = 1, queued;
-    CURLMsg *message;
+    int running = 1;
 
     while (transfers > 0) {
         if (curl_multi_perform(multi, &running) != CURLM_OK)
             die("curl_multi_perform");
-        while ((message = curl_multi_info_read(multi, &queued))) {
-            struct request *r;
-            CURL *easy = message->easy_handle;
-            CURLcode code = message->data.result;
-            curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&r);
-            curl_multi_remove_handle(multi, easy);
-            finish(r, code);
-            transfers--;
-        }
+        transfers -= reap(multi);
         if (transfers > 0 && running == 0)
             die("running is 0 before all are done");
         curl_multi_poll(multi, NULL, 0, 200, NULL);
@@ -636,23 +644,6 @@ static int on_timer(CURLM *multi, long ms, void *data)
     (void)data;
     timer_ms = ms;
     return 0;
-}
-
-static int reap(CURLM *multi)
-{
-    int queued, done = 0;
-    CURLMsg *message;
-
-    while ((message = curl_multi_info_read(multi, &queued))) {
-        struct request *r;
-        CURL *easy = message->easy_handle;
-        CURLcode code = message->data.result;
-        curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&r);
-        curl_multi_remove_handle(multi, easy);
-        finish(r, code);
-        done++;
-    }
-    return done;
 }
 
 static void socket_many(void (*prepare)(struct request *))
