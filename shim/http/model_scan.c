@@ -155,6 +155,59 @@ static void string_byte(struct model_scan *scan, char c)
     }
 }
 
+/* The length of the run of bytes at the start that stand for themselves. */
+static size_t plain_run(struct span bytes)
+{
+    size_t len = 0;
+
+    while (len < bytes.len && bytes.ptr[len] != '"' && bytes.ptr[len] != '\\')
+        len++;
+    return len;
+}
+
+static bool has_control(struct span bytes)
+{
+    bool found = false;
+
+    for (size_t i = 0; i < bytes.len; i++)
+        found |= (unsigned char)bytes.ptr[i] < 0x20 || bytes.ptr[i] == 0x7f;
+    return found;
+}
+
+/* Where nothing is escaped, a run of the name is compared as a whole, and one of the model copied.
+ * Returns how many bytes were taken; 0: to be taken one by one. */
+static size_t take_run(struct model_scan *scan, struct span bytes)
+{
+    size_t len = scan->escape == ESCAPE_NONE && !scan->surrogate ? plain_run(bytes) : 0;
+
+    if (scan->mode == SCAN_NAME) {
+        if (len > scan->name.len - scan->matched ||
+            memcmp(bytes.ptr, scan->name.ptr + scan->matched, len) != 0)
+            scan->flags |= SCAN_NAME_DIFFERS;
+        else
+            scan->matched = (uint16_t)(scan->matched + len);
+        return len;
+    }
+    if (len > (size_t)MODEL_MAX - scan->value_len || has_control(span_of(bytes.ptr, len))) {
+        scan_set(scan, SCAN_ABSENT);
+        return len;
+    }
+    memcpy(scan->value + scan->value_len, bytes.ptr, len);
+    scan->value_len = (uint16_t)(scan->value_len + len);
+    return len;
+}
+
+static size_t string_bytes(struct model_scan *scan, struct span bytes)
+{
+    size_t taken = take_run(scan, bytes);
+
+    if (taken == 0) {
+        string_byte(scan, bytes.ptr[0]);
+        taken = 1;
+    }
+    return taken;
+}
+
 /* --- the top level -----------------------------------------------------------------------------
  */
 
@@ -180,14 +233,46 @@ static void start_byte(struct model_scan *scan, char c)
     }
 }
 
-static void member_byte(struct model_scan *scan, char c)
+static size_t skip_spaces(struct span bytes, size_t at)
 {
+    while (at < bytes.len && is_space(bytes.ptr[at]))
+        at++;
+    return at;
+}
+
+/* A member's name and colon in one go, when they stand here whole and nothing in them is escaped.
+ * Returns how many bytes were taken; 0: to be taken one by one. */
+static size_t take_member(struct model_scan *scan, struct span bytes)
+{
+    size_t at = skip_spaces(bytes, *bytes.ptr == ','), name = at + 1;
+
+    if (at == bytes.len || bytes.ptr[at] != '"')
+        return 0;
+    size_t len = plain_run(span_skip(bytes, name)), end = name + len;
+    if (end == bytes.len || bytes.ptr[end] != '"')
+        return 0;
+    at = skip_spaces(bytes, end + 1);
+    if (at == bytes.len || bytes.ptr[at] != ':')
+        return 0;
+    scan->flags = span_eq(span_of(bytes.ptr + name, len), scan->name) ? SCAN_NAME_MATCHED : 0;
+    scan_set(scan, SCAN_VALUE);
+    return at + 1;
+}
+
+static size_t member_bytes(struct model_scan *scan, struct span bytes)
+{
+    size_t taken = take_member(scan, bytes);
+    char c = *bytes.ptr;
+
+    if (taken > 0)
+        return taken;
     if (c == '"') {
         scan->matched = scan->flags = 0;
         scan_set(scan, SCAN_NAME);
     } else if (c != ',' && !is_space(c)) {
         scan_set(scan, SCAN_ABSENT); /* the end of the object, or no JSON */
     }
+    return 1;
 }
 
 static void value_byte(struct model_scan *scan, char c)
@@ -226,12 +311,10 @@ static size_t advance(struct model_scan *scan, struct span bytes)
         start_byte(scan, c);
         break;
     case SCAN_MEMBER:
-        member_byte(scan, c);
-        break;
+        return member_bytes(scan, bytes);
     case SCAN_NAME:
     case SCAN_MODEL:
-        string_byte(scan, c);
-        break;
+        return string_bytes(scan, bytes);
     case SCAN_COLON:
         if (c == ':')
             scan_set(scan, SCAN_VALUE);

@@ -134,17 +134,35 @@ static bool is_escaped(const char *bytes, size_t begin, size_t at)
     return (at - run) % 2 != 0;
 }
 
+/* So far without a quote it is a long text: libc's memchr has the machine's widest vectors, but is
+ * a call, which short strings do not bear. */
+#define FAR (4 * BLOCK)
+
+/* Where the next quote stands, or the end of `bytes`. */
+static size_t next_quote(struct span bytes, size_t at)
+{
+    const char *quote = memchr(bytes.ptr + at, '"', bytes.len - at);
+
+    return quote ? (size_t)(quote - bytes.ptr) : bytes.len;
+}
+
 /* Moves *index, which is inside a string and before the end of `bytes`, behind the closing quote.
  * False: the string goes on behind these bytes; *index is their end. */
 static bool find_string_end(struct model_scan *scan, struct span bytes, size_t *index)
 {
-    size_t begin = *index + (scan->escape != 0), at = begin;
+    size_t begin = *index + (scan->escape != 0), at = begin, far = begin + FAR;
 
     scan->escape = 0;
     for (; bytes.len - at >= BLOCK; at += BLOCK) {
         struct block hits = compare(load_block(bytes.ptr + at), '"');
-        if (!any(hits))
-            continue;
+        if (!any(hits)) {
+            if (at < far)
+                continue;
+            at = next_quote(bytes, at);
+            if (bytes.len - at < BLOCK)
+                break;
+            hits = compare(load_block(bytes.ptr + at), '"');
+        }
         for (uint64_t quotes = bits_of(hits); quotes; quotes &= quotes - 1) {
             size_t quote = at + (size_t)__builtin_ctzll(quotes);
             if (!is_escaped(bytes.ptr, begin, quote)) {
@@ -152,6 +170,7 @@ static bool find_string_end(struct model_scan *scan, struct span bytes, size_t *
                 return true;
             }
         }
+        far = at + FAR;
     }
     for (; at < bytes.len; at++)
         if (bytes.ptr[at] == '"' && !is_escaped(bytes.ptr, begin, at)) {

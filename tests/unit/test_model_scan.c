@@ -231,6 +231,26 @@ static void test_every_alignment(void **state)
         }
 }
 
+/* Long texts are passed over by other means than short ones, until something stands in them. */
+static void test_long_texts(void **state)
+{
+    static const char *const middles[] = {"", "\\\"", "\\\\", "\\\\\\\"",
+                                          "\\\", \\\"model\\\":\\\"x\\\""};
+    static const char *const bodies[] = {"{\"q\":\"%*s%s%*s\",\"model\":\"m\"}",
+                                         "{\"q\":[\"%*s%s%*s\"],\"model\":\"m\"}"};
+    char body[2048];
+
+    (void)state;
+    for (size_t m = 0; m < sizeof middles / sizeof *middles; m++)
+        for (size_t b = 0; b < 2; b++)
+            for (int pad = 240; pad < 400; pad += 7) {
+                int len =
+                    snprintf(body, sizeof body, bodies[b], pad, "", middles[m], 640 - pad, "");
+                for (size_t split = 0; split <= (size_t)len; split += 61)
+                    check_split(span_str(body), SPAN_LIT("m"), split);
+            }
+}
+
 static void test_another_member(void **state)
 {
     static const char body[] = "{\"model\":\"a\",\"version\":\"b\"}";
@@ -304,6 +324,7 @@ int main(void)
         cmocka_unit_test(test_truncated),
         cmocka_unit_test(test_deep_nesting_needs_no_stack),
         cmocka_unit_test(test_every_alignment),
+        cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_another_member),
         cmocka_unit_test(test_answers_early_and_stays),
         cmocka_unit_test(test_noise_is_judged_alike_however_cut),
