@@ -1,29 +1,31 @@
 /*
  * curl_entries.c - what the dynamic linker sees: every curl hook once per version node.
  *
- * Generated from hooks.def times CURL_FLAVOURS. An entry finds out which libcurl the call belongs
- * to, lets libcurl's own inner calls and everything while disabled pass, and else calls the logic
- * in hook_<name>().
+ * Generated from hooks.def times CURL_FLAVOURS. An entry lets libcurl's own inner calls pass (one
+ * curl_easy_perform makes ten), finds out which libcurl any other belongs to, lets everything pass
+ * while disabled, and else calls the logic in hook_<name>().
  */
 #include "curl_hooks.h"
+#include "easymap.h"
 #include "guard.h"
+#include "real_library.h"
 #include "shim.h"
 #include "tail.h"
 
 #include <stdarg.h>
 #include <string.h>
 
-static real_t library_for(enum curl_flavour flavour, const void *handle, const void *caller)
+static inline real_t library_for(enum curl_flavour flavour, const void *handle, const void *caller)
 {
     real_t real = handle ? easymap_owner(handle) : NULL;
 
     return real ? real : real_curl(flavour, caller);
 }
 
-/* The call is libcurl's own, another libbreaker's to decide, or nothing is to be done. */
-static bool passes(real_t real, const void *caller)
+/* Another libbreaker decides, or nothing is to be done. */
+static bool passes(real_t real)
 {
-    return real_is_inner(real, caller) || shim_disabled();
+    return real->is_breaker || shim_disabled();
 }
 
 /* What libcurl returns when its set-up failed. */
@@ -47,18 +49,18 @@ static bool passes(real_t real, const void *caller)
 #define VERSIONED(name)                                                                            \
     __asm__(".symver " STRING(ENTRY(name)) ",curl_" #name FLAVOUR_AT FLAVOUR_VERSION);
 
-#define LIBRARY(arguments)                                                                         \
-    library_for(JOIN(FLAVOUR, , FLAVOUR_ID), FIRST arguments, __builtin_return_address(0))
+#define LIBRARY(arguments, caller) library_for(JOIN(FLAVOUR, , FLAVOUR_ID), FIRST arguments, caller)
 
 /* What passes is a jump: the next libbreaker sees who called us (FIELD-NOTES 1.3). */
 #define DEFINE_HOOK(type, name, parameters, arguments)                                             \
     EXPORTED type ENTRY(name) parameters;                                                          \
     TAIL_CODE type ENTRY(name) parameters                                                          \
     {                                                                                              \
-        real_t real = LIBRARY(arguments);                                                          \
+        const void *caller = __builtin_return_address(0);                                          \
+        real_t inner = library_known(caller), real = inner ? inner : LIBRARY(arguments, caller);   \
         if (!real || !real->name)                                                                  \
             return FAILURE(type);                                                                  \
-        if (passes(real, __builtin_return_address(0)))                                             \
+        if (inner || passes(real))                                                                 \
             TAIL_RETURN(real->name arguments);                                                     \
         return hook_##name WITH_REAL arguments;                                                    \
     }                                                                                              \
@@ -68,10 +70,11 @@ static bool passes(real_t real, const void *caller)
     EXPORTED void ENTRY(name) parameters;                                                          \
     TAIL_CODE void ENTRY(name) parameters                                                          \
     {                                                                                              \
-        real_t real = LIBRARY(arguments);                                                          \
+        const void *caller = __builtin_return_address(0);                                          \
+        real_t inner = library_known(caller), real = inner ? inner : LIBRARY(arguments, caller);   \
         if (!real || !real->name)                                                                  \
             return;                                                                                \
-        if (passes(real, __builtin_return_address(0)))                                             \
+        if (inner || passes(real))                                                                 \
             TAIL_RETURN(real->name arguments);                                                     \
         hook_##name WITH_REAL arguments;                                                           \
     }                                                                                              \
@@ -87,10 +90,11 @@ static bool passes(real_t real, const void *caller)
         va_start(ap, second);                                                                      \
         void *value = va_arg(ap, void *);                                                          \
         va_end(ap);                                                                                \
-        real_t real = LIBRARY((first));                                                            \
+        const void *caller = __builtin_return_address(0);                                          \
+        real_t inner = library_known(caller), real = inner ? inner : LIBRARY((first), caller);     \
         if (!real)                                                                                 \
             return FAILURE(type);                                                                  \
-        if (passes(real, __builtin_return_address(0)))                                             \
+        if (inner || passes(real))                                                                 \
             return real->name(first, second, value);                                               \
         return hook_##name(real, first, second, value);                                            \
     }                                                                                              \

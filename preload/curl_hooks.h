@@ -37,10 +37,6 @@ CURLcode hook_mime_name(real_t real, curl_mimepart *part, const char *name);
 CURLcode hook_mime_data(real_t real, curl_mimepart *part, const char *data, size_t size);
 void hook_mime_free(real_t real, curl_mime *mime);
 
-/* The library that a handle (CURL *, CURLM *, curl_mime * or part) is known to belong to; NULL when
- * unknown. Thread-safe. Lives in easymap.c. */
-real_t easymap_owner(const void *handle);
-
 /*
  * The connect hook asks: is this descriptor one end of a synthetic answer that libcurl 7.88.0/.1
  * is about to connect() although it was told ALREADY_CONNECTED (FIELD-NOTES 2.4)? True once per

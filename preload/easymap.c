@@ -1,21 +1,15 @@
 #include "easymap.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 /* uthash ends the program when it runs out of memory, unless it is told to carry on. */
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
-enum node_kind { NODE_EASY, NODE_MULTI, NODE_MIME };
-
-/* What the hash holds: a key and whose it is. */
+/* What the hash holds. */
 struct node {
-    const void *key;
-    enum node_kind kind;
-    real_t real;
-    void *what;
+    struct easymap_node is;
     UT_hash_handle hh;
 };
 
@@ -50,76 +44,51 @@ static unsigned shard_of(const void *key)
     return (unsigned)(((uintptr_t)key >> 4 ^ (uintptr_t)key >> 12) % SHARDS);
 }
 
-static bool find_in_shard(const void *key, struct node *out)
+static struct node *find_in(unsigned shard, const void *key)
 {
-    unsigned shard = shard_of(key);
     struct node *node = NULL;
 
-    pthread_mutex_lock(&shards[shard].lock);
     HASH_FIND_PTR(shards[shard].nodes, &key, node);
-    if (node)
-        *out = *node;
-    pthread_mutex_unlock(&shards[shard].lock);
-    return node != NULL;
+    return node;
 }
 
-/* What this thread found last, absence included: one transfer asks a dozen times for the same few
- * handles, libcurl's internal ones among them. Good as long as nothing was added or dropped by
- * anyone: `changes` counts that, raised after the change (release) and read before the look-up
- * (acquire). A handle passes between threads by the application's own synchronisation, which
- * orders the count with it. Initial-exec: we are loaded at start, and a hook must not allocate. */
-#define REMEMBERED 8
+atomic_uint easymap_changes = 1;
+__thread struct easymap_memory easymap_memory[EASYMAP_REMEMBERED]
+    __attribute__((tls_model("initial-exec")));
 
-static atomic_uint changes = 1;
-static __thread __attribute__((tls_model("initial-exec"))) struct {
-    const void *key;
-    unsigned changes;
-    bool found;
-    struct node node;
-} remembered[REMEMBERED];
-
-static bool find(const void *key, struct node *out)
+const struct easymap_node *easymap_search(const void *key, struct easymap_memory *memory,
+                                          unsigned changes)
 {
-    unsigned now = atomic_load_explicit(&changes, memory_order_acquire);
-    unsigned slot = (unsigned)(((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % REMEMBERED);
+    unsigned shard = shard_of(key);
 
-    if (remembered[slot].key != key || remembered[slot].changes != now) {
-        remembered[slot].found = find_in_shard(key, &remembered[slot].node);
-        remembered[slot].key = key;
-        remembered[slot].changes = now;
-    }
-    if (remembered[slot].found)
-        *out = remembered[slot].node;
-    return remembered[slot].found;
+    pthread_mutex_lock(&shards[shard].lock);
+    const struct node *found = find_in(shard, key);
+    memory->node = found ? found->is : (struct easymap_node){.key = key};
+    pthread_mutex_unlock(&shards[shard].lock);
+    memory->changes = changes;
+    return memory->node.what ? &memory->node : NULL;
 }
 
 static void tell_change(void)
 {
-    atomic_fetch_add_explicit(&changes, 1, memory_order_release);
-}
-
-static void *find_kind(const void *key, enum node_kind kind)
-{
-    struct node node;
-
-    return key && find(key, &node) && node.kind == kind ? node.what : NULL;
+    atomic_fetch_add_explicit(&easymap_changes, 1, memory_order_release);
 }
 
 /* An older node of the same address belongs to a handle that was freed past us: replaced. */
-static bool add(const void *key, enum node_kind kind, real_t real, void *what)
+static bool add(const void *key, enum easymap_kind kind, real_t real, void *what)
 {
     unsigned shard = shard_of(key);
-    struct node *node = calloc(1, sizeof *node), *old = NULL;
+    struct node *node = calloc(1, sizeof *node);
 
     pthread_once(&atfork_once, register_atfork);
     if (!node)
         return false;
-    *node = (struct node){.key = key, .kind = kind, .real = real, .what = what};
+    node->is = (struct easymap_node){.key = key, .kind = kind, .real = real, .what = what};
     pthread_mutex_lock(&shards[shard].lock);
-    HASH_FIND_PTR(shards[shard].nodes, &key, old);
+    struct node *old = find_in(shard, key);
     if (old)
         HASH_DEL(shards[shard].nodes, old);
-    HASH_ADD_PTR(shards[shard].nodes, key, node);
+    HASH_ADD_PTR(shards[shard].nodes, is.key, node);
     bool added = node->hh.tbl != NULL;
     pthread_mutex_unlock(&shards[shard].lock);
     tell_change();
@@ -133,39 +102,16 @@ static bool add(const void *key, enum node_kind kind, real_t real, void *what)
 static void drop(const void *key, const void *what)
 {
     unsigned shard = shard_of(key);
-    struct node *node = NULL;
 
     pthread_mutex_lock(&shards[shard].lock);
-    HASH_FIND_PTR(shards[shard].nodes, &key, node);
-    if (node && node->what != what)
+    struct node *node = find_in(shard, key);
+    if (node && node->is.what != what)
         node = NULL;
     if (node)
         HASH_DEL(shards[shard].nodes, node);
     pthread_mutex_unlock(&shards[shard].lock);
     tell_change();
     free(node);
-}
-
-real_t easymap_owner(const void *handle)
-{
-    struct node node;
-
-    return find(handle, &node) ? node.real : NULL;
-}
-
-struct easy *easymap_easy(CURL *handle)
-{
-    return find_kind(handle, NODE_EASY);
-}
-
-struct multi *easymap_multi(CURLM *handle)
-{
-    return find_kind(handle, NODE_MULTI);
-}
-
-struct mime_node *easymap_mime(const void *key)
-{
-    return find_kind(key, NODE_MIME);
 }
 
 struct easy *easymap_add_easy(CURL *handle, real_t real)
@@ -176,7 +122,7 @@ struct easy *easymap_add_easy(CURL *handle, real_t real)
         return NULL;
     easy->handle = handle;
     easy->real = real;
-    if (!add(handle, NODE_EASY, real, easy)) {
+    if (!add(handle, EASYMAP_EASY, real, easy)) {
         free(easy);
         return NULL;
     }
@@ -191,7 +137,7 @@ struct multi *easymap_add_multi(CURLM *handle, real_t real)
         return NULL;
     multi->handle = handle;
     multi->real = real;
-    if (!add(handle, NODE_MULTI, real, multi)) {
+    if (!add(handle, EASYMAP_MULTI, real, multi)) {
         free(multi);
         return NULL;
     }
@@ -207,7 +153,7 @@ struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, stru
     node->key = key;
     node->root = root ? root : node;
     node->easy = easy;
-    if (!add(key, NODE_MIME, easy->real, node)) {
+    if (!add(key, EASYMAP_MIME, easy->real, node)) {
         free(node);
         return NULL;
     }

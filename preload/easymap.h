@@ -13,6 +13,8 @@
 #include "curl_options.h"
 #include "shim.h"
 
+#include <stdatomic.h>
+
 struct multi;
 struct synth_socket;
 
@@ -30,11 +32,13 @@ struct easy {
     uint64_t body_shown;         /* so much of it the door has seen */
     struct shim_request request; /* of the URL option, its spans inside the shadow's string */
     bool request_known;
-    bool unreliable; /* the shadow is not to be trusted: the handle runs uncovered */
-    bool performing; /* inside its own curl_easy_perform */
-    bool refused;    /* our read callback refused the model: to be answered by us */
-    bool synthetic;  /* our answer is under way */
-    bool answered;   /* the last answer was ours: getinfo tells the application's URL */
+    bool https;        /* the scheme of the request that was opened last */
+    bool same_request; /* no option that tells the request was set since the last shim_open */
+    bool unreliable;   /* the shadow is not to be trusted: the handle runs uncovered */
+    bool performing;   /* inside its own curl_easy_perform */
+    bool refused;      /* our read callback refused the model: to be answered by us */
+    bool synthetic;    /* our answer is under way */
+    bool answered;     /* the last answer was ours: getinfo tells the application's URL */
     bool answered_https;
     bool paused;
     bool done_unread;            /* its DONE waits in multi->unread */
@@ -73,10 +77,77 @@ struct mime_node {
     char data[256]; /* of a part: its content; of a mime: the model */
 };
 
+enum easymap_kind { EASYMAP_EASY, EASYMAP_MULTI, EASYMAP_MIME };
+
+/* What a key is and whose. */
+struct easymap_node {
+    const void *key;
+    real_t real;
+    void *what; /* struct easy, multi or mime_node */
+    enum easymap_kind kind;
+};
+
+/*
+ * What this thread found last, absence included: one transfer asks several times for the same few
+ * handles. Good as long as nothing was added or dropped by anyone: `easymap_changes` counts that,
+ * raised after the change (release) and read before the look-up (acquire). A handle passes between
+ * threads by the application's own synchronisation, which orders the count with it. Initial-exec:
+ * we are loaded at start, and a hook must not allocate. Private to the inline function below.
+ */
+#define EASYMAP_REMEMBERED 8
+struct easymap_memory {
+    struct easymap_node node; /* .what NULL: absent */
+    unsigned changes;
+};
+extern atomic_uint easymap_changes;
+extern __thread struct easymap_memory easymap_memory[EASYMAP_REMEMBERED]
+    __attribute__((tls_model("initial-exec")));
+const struct easymap_node *easymap_search(const void *key, struct easymap_memory *memory,
+                                          unsigned changes);
+
+/* NULL when unknown; good until this thread asks for another key. */
+static inline const struct easymap_node *easymap_find(const void *key)
+{
+    unsigned changes = atomic_load_explicit(&easymap_changes, memory_order_acquire);
+    struct easymap_memory *memory =
+        &easymap_memory[((uintptr_t)key >> 4 ^ (uintptr_t)key >> 8) % EASYMAP_REMEMBERED];
+
+    if (memory->node.key != key || memory->changes != changes)
+        return easymap_search(key, memory, changes);
+    return memory->node.what ? &memory->node : NULL;
+}
+
+static inline void *easymap_what(const void *key, enum easymap_kind kind)
+{
+    const struct easymap_node *node = easymap_find(key);
+
+    return node && node->kind == kind ? node->what : NULL;
+}
+
 /* NULL when unknown (internal handles of libcurl, handles made past us). */
-struct easy *easymap_easy(CURL *handle);
-struct multi *easymap_multi(CURLM *handle);
-struct mime_node *easymap_mime(const void *key);
+static inline struct easy *easymap_easy(CURL *handle)
+{
+    return easymap_what(handle, EASYMAP_EASY);
+}
+
+static inline struct multi *easymap_multi(CURLM *handle)
+{
+    return easymap_what(handle, EASYMAP_MULTI);
+}
+
+static inline struct mime_node *easymap_mime(const void *key)
+{
+    return easymap_what(key, EASYMAP_MIME);
+}
+
+/* The library that a handle (CURL *, CURLM *, curl_mime * or part) is known to belong to; NULL when
+ * unknown. Thread-safe. */
+static inline real_t easymap_owner(const void *handle)
+{
+    const struct easymap_node *node = easymap_find(handle);
+
+    return node ? node->real : NULL;
+}
 
 /* Make known; NULL when there is no memory. `root`: NULL for a mime itself. */
 struct easy *easymap_add_easy(CURL *handle, real_t real);

@@ -203,10 +203,9 @@ static const struct curl_real *recall_or_search(enum curl_flavour flavour, const
 
 const struct curl_real *real_curl(enum curl_flavour flavour, const void *caller)
 {
-    const struct curl_real *found = library_known(caller);
+    const struct curl_real *found;
 
-    if (!found)
-        GUARD_ERRNO(found = recall_or_search(flavour, caller));
+    GUARD_ERRNO(found = recall_or_search(flavour, caller));
     return found;
 }
 

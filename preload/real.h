@@ -71,22 +71,16 @@ struct curl_real {
 #include "hooks.def"
     unsigned version;  /* e.g. 0x075801 for 7.88.1, from curl_version_info */
     const char *begin; /* the object's addresses: a call from here is libcurl's own inner one */
-    const char *end;
+    size_t size;
+    const struct curl_real *next; /* real_library.h */
     bool is_breaker; /* another copy of libbreaker behind us: it decides, our calls pass to it */
 };
 
-/* The library for a call of `flavour` from `caller` (a return address) that no handle ties down;
- * NULL when none is found: the entry then returns what libcurl gives for failed set-up.
- * Thread-safe; takes the loader's locks and may call malloc. Keeps errno. */
+/* The library for a call of `flavour` from `caller` (a return address) that no handle ties down and
+ * that is no known libcurl's inner one (library_known()); NULL when none is found: the entry then
+ * returns what libcurl gives for failed set-up. Thread-safe; takes the loader's locks and may call
+ * malloc. Keeps errno. */
 const struct curl_real *real_curl(enum curl_flavour flavour, const void *caller);
-
-/* Is there nothing to decide: the call comes from inside the library itself, or another libbreaker
- * stands behind us? */
-static inline bool real_is_inner(const struct curl_real *real, const void *caller)
-{
-    return real->is_breaker ||
-           ((const char *)caller >= real->begin && (const char *)caller < real->end);
-}
 
 /* What stands behind us, another preload or libc; resolved by real_prepare(), async-signal-safe
  * afterwards. */

@@ -10,19 +10,21 @@
 
 struct library {
     struct curl_real real; /* first: a curl_real of ours is its library */
-    struct library *next;
     unsigned number;
     void *probe;
     void *hold;
 };
 
-/* Push-only; a library is complete before the release that pushes it, and constant afterwards. Each
- * acquire below pairs with that push. */
-static _Atomic(struct library *) libraries;
+_Atomic(const struct curl_real *) library_first;
+
+static const struct library *library_of(const struct curl_real *real)
+{
+    return (const struct library *)real;
+}
 
 static struct object_range range_of(const struct library *library)
 {
-    return (struct object_range){library->real.begin, library->real.end};
+    return (struct object_range){library->real.begin, library->real.begin + library->real.size};
 }
 
 /* A function of the object itself: dlsym on a handle also looks into what the object needs. */
@@ -80,7 +82,7 @@ static struct library *make(void *probe, const char *version)
     library->hold = object_hold(probe);
     if (library->hold && object_range_of(probe, &range)) {
         library->real.begin = range.begin;
-        library->real.end = range.end;
+        library->real.size = (size_t)(range.end - range.begin);
         fill(library, version);
     }
     if (library->real.easy_init && library->real.easy_perform && library->real.easy_cleanup &&
@@ -98,20 +100,20 @@ const struct curl_real *library_at(void *probe, const char *version)
     if (!probe || real_is_ours(probe))
         return NULL;
     for (;;) {
-        struct library *head = atomic_load_explicit(&libraries, memory_order_acquire);
-        for (struct library *known = head; known; known = known->next)
-            if (known->probe == probe) {
+        const struct curl_real *head = atomic_load_explicit(&library_first, memory_order_acquire);
+        for (const struct curl_real *known = head; known; known = known->next)
+            if (library_of(known)->probe == probe) {
                 discard(made);
-                return &known->real;
+                return known;
             }
         if (!made)
             made = make(probe, version);
         if (!made)
             return NULL;
-        made->next = head;
-        made->number = head ? head->number + 1 : 1;
-        if (atomic_compare_exchange_strong_explicit(&libraries, &head, made, memory_order_release,
-                                                    memory_order_relaxed))
+        made->real.next = head;
+        made->number = head ? library_of(head)->number + 1 : 1;
+        if (atomic_compare_exchange_strong_explicit(&library_first, &head, &made->real,
+                                                    memory_order_release, memory_order_relaxed))
             return &made->real;
     }
 }
@@ -130,25 +132,16 @@ const struct curl_real *library_inside(const void *address, const char *version)
     return found;
 }
 
-const struct curl_real *library_known(const void *address)
-{
-    struct library *known = atomic_load_explicit(&libraries, memory_order_acquire);
-
-    while (known && (known->real.is_breaker || !real_is_inner(&known->real, address)))
-        known = known->next;
-    return known ? &known->real : NULL;
-}
-
 unsigned library_number(const struct curl_real *real)
 {
-    return real ? ((const struct library *)real)->number : 0;
+    return real ? library_of(real)->number : 0;
 }
 
 const struct curl_real *library_of_number(unsigned number)
 {
-    struct library *known = atomic_load_explicit(&libraries, memory_order_acquire);
+    const struct curl_real *known = atomic_load_explicit(&library_first, memory_order_acquire);
 
-    while (known && known->number != number)
+    while (known && library_of(known)->number != number)
         known = known->next;
-    return known ? &known->real : NULL;
+    return known;
 }

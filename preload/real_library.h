@@ -7,6 +7,9 @@
 
 #include "real.h"
 
+#include <stdatomic.h>
+#include <stdint.h>
+
 /* A libcurl is known by its curl_easy_init. */
 #define LIBRARY_PROBE "curl_easy_init"
 
@@ -18,8 +21,21 @@ const struct curl_real *library_at(void *probe, const char *version);
  * other copy of libbreaker. */
 const struct curl_real *library_inside(const void *address, const char *version);
 
-/* A known libcurl that `address` is inside of; no loader call, no lock. */
-const struct curl_real *library_known(const void *address);
+/* The known libraries, linked by curl_real.next. Push-only; one is complete before the release that
+ * pushes it, and constant afterwards. Each acquire pairs with that push. */
+extern _Atomic(const struct curl_real *) library_first;
+
+/* A known libcurl that `address` is inside of: a call from there is that libcurl's own inner one.
+ * No loader call, no lock. */
+static inline const struct curl_real *library_known(const void *address)
+{
+    const struct curl_real *known = atomic_load_explicit(&library_first, memory_order_acquire);
+
+    while (known &&
+           ((uintptr_t)address - (uintptr_t)known->begin >= known->size || known->is_breaker))
+        known = known->next;
+    return known;
+}
 
 /* Small numbers that stand for libraries: from 1 in the order they became known; NULL for others.
  */
