@@ -14,8 +14,6 @@
 #define CALL_HOST_MAX 262 /* a DNS name, a colon, a port */
 #define CALL_KEY_MAX  (CALL_HOST_MAX + 1 + MODEL_MAX)
 
-#define CALL_RAW_MAX 320 /* longer requests are judged anew at each call */
-
 enum call_state {
     CALL_IDLE,     /* nothing open */
     CALL_OPEN,     /* covered, not yet admitted */
@@ -41,7 +39,7 @@ struct call {
     uint16_t host_len;           /* key H is key[0..host_len) */
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */
     unsigned epoch;              /* process_epoch() of the admission */
-    uint64_t admitted_ns;        /* CLOCK_BOOTTIME */
+    uint64_t admitted_ns;        /* CLOCK_BOOTTIME, when it was opened */
     uint64_t suspended_ns;       /* process_suspended_known() of the admission */
     const struct config *config; /* that opened it */
     const struct table *table;   /* that admitted it */
@@ -51,12 +49,10 @@ struct call {
         enum breaker_state state;
         uint32_t wait_ms;
     } refusal;
-    /* The last covered request as it was given, so that the same one is not judged anew: a handle
-     * calls one URL again and again. raw_len 0: none. Under raw_config. */
-    const struct config *raw_config;
-    struct shape raw_shape;
-    uint16_t raw_len;
-    char raw[CALL_RAW_MAX];
+    /* What the last shim_open found, for shim_open_again; under judged_config, NULL: nothing. */
+    const struct config *judged_config;
+    struct shape judged_shape;
+    bool judged_covered;
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };

@@ -15,8 +15,10 @@ static char storage[ENVIRONMENT_BYTES];
 static size_t stored;
 static const char *names[ENVIRONMENT_NAMES + 1];
 static size_t name_count;
-static struct environment captured;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+struct environment environment_captured;
+atomic_bool environment_ready;
 
 /* The copy of `text` in static storage, or NULL when there is no room. */
 static const char *keep(const char *text)
@@ -46,13 +48,13 @@ static bool capture_one(const char *assignment)
 
     if (value_of(assignment, SPAN_LIT("HOME"))) {
         const char *copy = keep(assignment);
-        captured.home = copy ? value_of(copy, SPAN_LIT("HOME")) : NULL;
+        environment_captured.home = copy ? value_of(copy, SPAN_LIT("HOME")) : NULL;
         return true; /* an unusable HOME is like none */
     }
     if (!span_starts(span_str(assignment), SPAN_LIT("BREAKER_")))
         return true;
     if ((value = value_of(assignment, SPAN_LIT("BREAKER_DISABLED")))) {
-        captured.disabled |= *value && strcmp(value, "0") != 0;
+        environment_captured.disabled |= *value && strcmp(value, "0") != 0;
         return true;
     }
     const char *copy = name_count < ENVIRONMENT_NAMES ? keep(assignment) : NULL;
@@ -60,23 +62,23 @@ static bool capture_one(const char *assignment)
         return false;
     names[name_count++] = copy;
     if ((value = value_of(copy, SPAN_LIT("BREAKER_CONFIG"))) && *value)
-        captured.config = value;
+        environment_captured.config = value;
     if ((value = value_of(copy, SPAN_LIT("BREAKER_SET"))))
-        captured.set = value;
+        environment_captured.set = value;
     return true;
 }
 
 static void capture(void)
 {
-    captured.all = names;
-    captured.disabled = getauxval(AT_SECURE) != 0;
+    environment_captured.all = names;
+    environment_captured.disabled = getauxval(AT_SECURE) != 0;
     for (char **entry = environ; entry && *entry; entry++)
         if (!capture_one(*entry))
-            captured.disabled = true;
+            environment_captured.disabled = true;
+    atomic_store_explicit(&environment_ready, true, memory_order_release);
 }
 
-const struct environment *environment_get(void)
+void environment_capture(void)
 {
     pthread_once(&once, capture);
-    return &captured;
 }

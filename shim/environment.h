@@ -8,6 +8,7 @@
 #ifndef BREAKER_ENVIRONMENT_H
 #define BREAKER_ENVIRONMENT_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct environment {
@@ -20,6 +21,18 @@ struct environment {
 
 /* Captures at the first call, from then on constant. Thread-safe; async-signal-safe after the
  * first call. */
-const struct environment *environment_get(void);
+static inline const struct environment *environment_get(void);
+
+/* Private to environment_get(): set once, by release, after `environment_captured`. */
+extern atomic_bool environment_ready;
+extern struct environment environment_captured;
+void environment_capture(void);
+
+static inline const struct environment *environment_get(void)
+{
+    if (!atomic_load_explicit(&environment_ready, memory_order_acquire))
+        environment_capture();
+    return &environment_captured;
+}
 
 #endif

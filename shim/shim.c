@@ -134,65 +134,60 @@ static void start_model(struct call *call, const struct shape *shape)
     }
 }
 
-/* The request in one run of bytes; 0 when it is too long. */
-static size_t raw_of(const struct shim_request *request, char raw[CALL_RAW_MAX])
-{
-    const struct span parts[] = {request->method, request->scheme, request->host, request->path};
-    size_t at = sizeof request->port;
-
-    memcpy(raw, &request->port, at);
-    for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++) {
-        if (parts[i].len > CALL_RAW_MAX - at - 1)
-            return 0;
-        memcpy(raw + at, parts[i].ptr ? parts[i].ptr : "", parts[i].len);
-        at += parts[i].len;
-        raw[at++] = '\0'; /* stands in no part: the parts cannot run together */
-    }
-    return at;
-}
-
-/* Judges a request that is not the last one. */
 static bool judge_request(struct call *call, const struct config *config,
-                          const struct shim_request *request, struct shape *shape)
+                          const struct shim_request *request)
 {
     struct request_key key;
 
     if (!request_key_of(request, &key) || !is_covered(config, &key))
         return false;
     set_host(call, config, &key);
-    *shape = key.shape;
+    call->judged_shape = key.shape;
     return call->host.policy.mode != MODE_OFF;
+}
+
+/* The configuration to open under; NULL: nothing is covered. */
+static const struct config *begin_open(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    shim_drop(shim_call);
+    call->state = CALL_IDLE;
+    if (process_disabled())
+        return NULL;
+    call->admitted_ns = process_clock->boot_ns();
+    return process_config(call->admitted_ns);
+}
+
+static enum shim_need open_judged(struct call *call)
+{
+    if (!call->judged_covered)
+        return SHIM_UNCOVERED;
+    start_model(call, &call->judged_shape);
+    call->state = CALL_OPEN;
+    return call->model_decided ? SHIM_READY : SHIM_NEEDS_BODY;
 }
 
 enum shim_need shim_open(struct shim_call *shim_call, const struct shim_request *request)
 {
     struct call *call = call_of(shim_call);
-    char raw[CALL_RAW_MAX];
 
-    shim_drop(shim_call);
-    call->state = CALL_IDLE;
-    if (process_disabled() || !is_http(request->scheme))
+    call->judged_config = begin_open(shim_call);
+    if (!call->judged_config)
         return SHIM_UNCOVERED;
-    const struct config *config = process_config(process_clock->boot_ns());
-    if (!config)
-        return SHIM_UNCOVERED;
-    size_t len = raw_of(request, raw);
-    struct shape shape = call->raw_shape;
-    if (len == 0 || len != call->raw_len || config != call->raw_config ||
-        memcmp(raw, call->raw, len) != 0) {
-        call->raw_len = 0;
-        if (!judge_request(call, config, request, &shape))
-            return SHIM_UNCOVERED;
-        if (len > 0 && shape.place != MODEL_IN_PATH) { /* that model points into the request */
-            memcpy(call->raw, raw, len);
-            call->raw_len = (uint16_t)len;
-            call->raw_config = config;
-            call->raw_shape = shape;
-        }
-    }
-    start_model(call, &shape);
-    call->state = CALL_OPEN;
-    return call->model_decided ? SHIM_READY : SHIM_NEEDS_BODY;
+    call->judged_covered =
+        is_http(request->scheme) && judge_request(call, call->judged_config, request);
+    return open_judged(call);
+}
+
+bool shim_open_again(struct shim_call *shim_call, enum shim_need *need)
+{
+    struct call *call = call_of(shim_call);
+
+    if (!call->judged_config || begin_open(shim_call) != call->judged_config)
+        return false;
+    *need = open_judged(call);
+    return true;
 }
 
 bool shim_request_of_url(struct span text, struct shim_request *request)

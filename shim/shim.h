@@ -76,6 +76,11 @@ enum shim_need {
  * whatever was open in `call` before (as neutral, handing a grant back). */
 enum shim_need shim_open(struct shim_call *call, const struct shim_request *request);
 
+/* Step 1 for the request that the last shim_open of `call` was given, its spans still valid: what
+ * was found out then is taken over, unless the configuration is another. False: shim_open must be
+ * asked, *need untouched. */
+bool shim_open_again(struct shim_call *call, enum shim_need *need);
+
 /* Step 2. Feeds body bytes in order; `last` when they end the body. Returns true when the model is
  * decided (found, or known to be absent: then it is "-"): no more bytes are needed. */
 bool shim_body(struct shim_call *call, struct span bytes, bool last);
@@ -88,9 +93,10 @@ enum shim_verdict {
     SHIM_REFUSED, /* obey with shim_response(); nothing to settle */
 };
 
-/* Step 3. H and, when the model is decided or not needed, M. Reads both; if either refuses, writes
- * nothing. A grant that was taken is handed back by any of: settle, refusal at shim_admit_model,
- * shim_drop. */
+/* Step 3, right after step 1 and what of step 2 needs no waiting: the call counts as admitted when
+ * it was opened. H and, when the model is decided or not needed, M. Reads both; if either refuses,
+ * writes nothing. A grant that was taken is handed back by any of: settle, refusal at
+ * shim_admit_model, shim_drop. */
 enum shim_verdict shim_admit(struct shim_call *call);
 
 /* Is the model's admission still to come (admitted before the model was decided)? */

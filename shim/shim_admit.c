@@ -167,11 +167,9 @@ enum shim_verdict shim_admit(struct shim_call *shim_call)
         call->state = CALL_IDLE;
         return SHIM_ADMITTED;
     }
-    uint64_t now = process_clock->boot_ns();
-    call->admitted_ns = now;
     call->epoch = process_epoch();
     call->suspended_ns = process_suspended_known();
-    return admit_sides(call, call->model_decided && call_has_model(call), now);
+    return admit_sides(call, call->model_decided && call_has_model(call), call->admitted_ns);
 }
 
 bool shim_model_pending(const struct shim_call *shim_call)

@@ -49,6 +49,18 @@ static void settle_side(struct call *call, struct call_side *side, enum breaker_
                     end->status);
 }
 
+/* The healthy case: good ends of a breaker that has nothing to forget are counted, and no more. */
+static bool settle_clean(struct call_side *side, enum breaker_outcome outcome)
+{
+    if (!side->admitted)
+        return true;
+    if (outcome == BREAKER_FAILURE || !side->slot || !breaker_is_clean(slot_word(side->slot)))
+        return false;
+    side->admitted = false;
+    slot_count(side->slot, outcome, call_stat_shard());
+    return true;
+}
+
 static struct outcome judge(const struct call *call, const struct call_end *end)
 {
     const struct outcome_policy *policy =
@@ -73,6 +85,9 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
     if (call->epoch != process_epoch())
         return; /* admitted before a fork: the parent settles it */
     struct outcome outcome = judge(call, end);
+    bool host_done = settle_clean(&call->host, outcome.host);
+    if (settle_clean(&call->model, outcome.model) && host_done)
+        return;
     uint64_t now = process_clock->boot_ns();
     settle_side(call, &call->host, outcome.host, outcome.cause, end, now);
     settle_side(call, &call->model, outcome.model, outcome.cause, end, now);

@@ -351,6 +351,53 @@ static void body_other_traffic_is_uncovered(void)
     CHECK(shim_open(&call, &request) == SHIM_UNCOVERED);
 }
 
+/* Whoever chose the URL chose the lengths of its parts: no sum of them may leave what we keep them
+ * in. */
+static void body_every_length_of_each_part(void)
+{
+    enum { LONGEST = 600 };
+    static struct shim_call call;
+    static char text[3][LONGEST + 4000];
+
+    memset(text, 'a', sizeof text);
+    text[2][0] = '/';
+    for (size_t len = 1; len < LONGEST; len++)
+        for (unsigned which = 0; which < 3; which++)
+            for (unsigned again = 0; again < 2; again++) {
+                struct shim_request request = {
+                    .method = span_of(text[0], which == 0 ? len : 4),
+                    .scheme = SPAN_LIT("http"),
+                    .host = span_of(text[1], which == 1 ? len : 9),
+                    .port = 80,
+                    .path = span_of(text[2], which == 2 ? len : 4000),
+                };
+                CHECK(shim_open(&call, &request) == SHIM_UNCOVERED);
+                CHECK(shim_admit(&call) == SHIM_ADMITTED);
+            }
+}
+
+static void body_the_same_request_is_opened_again(void)
+{
+    static struct shim_call call;
+    const struct shim_request other = {.method = SPAN_LIT("POST"),
+                                       .scheme = SPAN_LIT("http"),
+                                       .host = SPAN_LIT("example.org"),
+                                       .port = 80,
+                                       .path = SPAN_LIT("/")};
+    enum shim_need need = SHIM_READY;
+
+    CHECK(!shim_open_again(&call, &need));
+    CHECK(open_path(&call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
+    CHECK(shim_open_again(&call, &need) && need == SHIM_NEEDS_BODY);
+    CHECK(shim_body(&call, SPAN_LIT("{\"model\":\"m\"}"), true));
+    CHECK(shim_admit(&call) == SHIM_ADMITTED);
+    end_status(&call, 200);
+    CHECK(shim_open(&call, &other) == SHIM_UNCOVERED);
+    CHECK(shim_open_again(&call, &need) && need == SHIM_UNCOVERED);
+    CHECK(open_path(&call, "/openai/deployments/d1/chat/completions") != SHIM_UNCOVERED);
+    CHECK(shim_open_again(&call, &need) && need != SHIM_UNCOVERED);
+}
+
 #define IN_CHILD(name, settings)                                                                   \
     static void test_##name(void **state)                                                          \
     {                                                                                              \
@@ -371,6 +418,8 @@ IN_CHILD(fork_settles_in_the_parent_only, "")
 IN_CHILD(pass_lets_through_uncounted, "when_exhausted=pass")
 IN_CHILD(replaced_table_is_found, "")
 IN_CHILD(other_traffic_is_uncovered, "")
+IN_CHILD(every_length_of_each_part, "")
+IN_CHILD(the_same_request_is_opened_again, "")
 
 int main(void)
 {
@@ -388,6 +437,8 @@ int main(void)
         cmocka_unit_test(test_pass_lets_through_uncounted),
         cmocka_unit_test(test_replaced_table_is_found),
         cmocka_unit_test(test_other_traffic_is_uncovered),
+        cmocka_unit_test(test_every_length_of_each_part),
+        cmocka_unit_test(test_the_same_request_is_opened_again),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
