@@ -41,7 +41,8 @@ static bool know_request(struct easy *easy)
     return easy->request_known;
 }
 
-/* False: no URL with a host. *owned holds what the spans point into, if anything. */
+/* The request's own text: *owned holds what the spans point into, if anything. False: no URL with a
+ * host. */
 static bool request_of(struct easy *easy, struct shim_request *request, char **owned)
 {
     const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
@@ -73,35 +74,46 @@ static void ask_for_errors(struct easy *easy)
                           easy->errors);
 }
 
-static void admit(struct easy *easy, bool https)
+static void admit(struct easy *easy)
 {
     if (shim_admit(&easy->call) == SHIM_REFUSED) {
         curl_synth_prepare(easy);
         return;
     }
-    if (https)
+    if (easy->https)
         ask_for_errors(easy);
     if (shim_model_pending(&easy->call))
         curl_read_watch(easy);
 }
 
-static void begin(struct easy *easy)
+static enum shim_need open_anew(struct easy *easy)
 {
     struct shim_request request = {.path = SPAN_NONE};
     enum shim_need need = SHIM_UNCOVERED;
     char *owned = NULL;
 
+    if (request_of(easy, &request, &owned)) {
+        easy->https = span_ieq(request.scheme, SPAN_LIT("https"));
+        need = shim_open(&easy->call, &request);
+        easy->same_request = easy->request_known; /* its spans stay */
+    }
+    free(owned);
+    return need;
+}
+
+static void begin(struct easy *easy)
+{
+    enum shim_need need = SHIM_UNCOVERED;
+
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
     easy->answered = easy->refused = easy->paused = false;
-    if (!easy->unreliable && request_of(easy, &request, &owned))
-        need = shim_open(&easy->call, &request);
-    else
-        shim_drop(&easy->call);
+    shim_drop(&easy->call);
+    if (!easy->unreliable && !(easy->same_request && shim_open_again(&easy->call, &need)))
+        need = open_anew(easy);
     if (need == SHIM_NEEDS_BODY)
         feed_body(easy);
     if (need != SHIM_UNCOVERED)
-        admit(easy, span_ieq(request.scheme, SPAN_LIT("https")));
-    free(owned);
+        admit(easy);
 }
 
 void curl_call_begin(struct easy *easy)
@@ -112,7 +124,8 @@ void curl_call_begin(struct easy *easy)
 void curl_call_restore(struct easy *easy)
 {
     curl_options_restore(&easy->options, easy->real, easy->handle);
-    curl_synth_finish(easy);
+    if (easy->synthetic)
+        curl_synth_finish(easy);
 }
 
 void curl_call_answer(struct easy *easy)

@@ -46,8 +46,10 @@ CURLcode hook_easy_perform(real_t real, CURL *handle)
 }
 
 /* A new URL is what EFFECTIVE_URL tells from then on, and what the next call is about. */
-static void forget_url(struct easy *easy, CURLoption option)
+static void forget_request(struct easy *easy, CURLoption option)
 {
+    if (curl_options_tells_request(option))
+        easy->same_request = false;
     if (option != CURLOPT_URL && option != CURLOPT_CURLU && option != CURLOPT_DEFAULT_PROTOCOL)
         return;
     easy->request_known = false;
@@ -68,7 +70,7 @@ CURLcode hook_easy_setopt(real_t real, CURL *handle, CURLoption option, void *va
         result = real->easy_setopt(handle, option, value);
     if (result == CURLE_OK)
         GUARD_ERRNO({
-            forget_url(easy, option);
+            forget_request(easy, option);
             if (!curl_options_note(&easy->options, option, value))
                 easy->unreliable = true;
         });
@@ -151,7 +153,8 @@ void hook_easy_reset(real_t real, CURL *handle)
         return;
     GUARD_ERRNO({
         curl_options_clear(&easy->options);
-        easy->unreliable = easy->answered = easy->request_known = false;
+        easy->unreliable = easy->answered = false;
+        easy->request_known = easy->same_request = false;
         easy->mime_model[0] = '\0';
     });
 }

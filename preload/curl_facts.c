@@ -96,7 +96,8 @@ static bool redirected_away(const struct easy *easy)
     char *owned;
     bool away = false;
 
-    if (info_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
+    if (easy->options.value[SHADOW_FOLLOWLOCATION].number == 0 ||
+        info_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
         return false;
     const char *url = curl_url_of(easy, &owned);
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);

@@ -186,6 +186,29 @@ bool curl_options_note(struct curl_options *options, CURLoption option, void *va
     return index == SHADOW_COUNT || set_value(index, &options->value[index], value);
 }
 
+bool curl_options_tells_request(CURLoption option)
+{
+    switch ((int)option) {
+    case CURLOPT_URL:
+    case CURLOPT_CURLU:
+    case CURLOPT_DEFAULT_PROTOCOL:
+    case CURLOPT_PORT:
+    case CURLOPT_CUSTOMREQUEST:
+    case CURLOPT_HTTPGET:
+    case CURLOPT_NOBODY:
+    case CURLOPT_POST:
+    case CURLOPT_UPLOAD:
+    case CURLOPT_PUT:
+    case CURLOPT_MIMEPOST:
+    case CURLOPT_HTTPPOST:
+    case CURLOPT_POSTFIELDS:
+    case CURLOPT_COPYPOSTFIELDS:
+        return true;
+    default:
+        return false;
+    }
+}
+
 bool curl_options_withheld(const struct curl_options *options, CURLoption option)
 {
     enum shadow_index index = index_of(option);
@@ -285,13 +308,11 @@ static void restore_one(struct curl_options *options, real_t real, CURL *easy, u
                           value->set ? value->pointer : default_of((enum shadow_index)index));
 }
 
-void curl_options_restore(struct curl_options *options, real_t real, CURL *easy)
+void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy)
 {
     bool protocols = options->value[SHADOW_PROTOCOLS].overridden ||
                      options->value[SHADOW_PROTOCOLS_STR].overridden;
 
-    if (options->overridden == 0)
-        return;
     for (unsigned i = 0; i < SHADOW_COUNT && options->overridden > 0; i++)
         if (options->value[i].overridden) {
             options->overridden--;

@@ -64,8 +64,10 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(TCP_NODELAY, LONG)                                                                      \
     SHADOW(TCP_FASTOPEN, LONG)                                                                     \
     SHADOW(KEEP_SENDING_ON_ERROR, LONG)                                                            \
+    SHADOW(IGNORE_CONTENT_LENGTH, LONG)                                                            \
     SHADOW(CONNECT_ONLY, LONG)                                                                     \
     SHADOW(HTTPAUTH, LONG)                                                                         \
+    SHADOW(FOLLOWLOCATION, LONG)                                                                   \
     SHADOW(ERRORBUFFER, POINTER)
 
 enum shadow_index {
@@ -111,6 +113,9 @@ struct curl_options {
  * when there was no memory: the shadow is then not to be trusted. */
 bool curl_options_note(struct curl_options *options, CURLoption option, void *value);
 
+/* Is it one of the options that tell the request's method, host and path? */
+bool curl_options_tells_request(CURLoption option);
+
 /* Is the option one that libcurl must not see now? */
 bool curl_options_withheld(const struct curl_options *options, CURLoption option);
 
@@ -125,7 +130,12 @@ void curl_options_override(struct curl_options *options, real_t real, CURL *easy
 void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
                              enum shadow_index index);
 /* Puts every overridden option back. Harmless when there is none. */
-void curl_options_restore(struct curl_options *options, real_t real, CURL *easy);
+void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy);
+static inline void curl_options_restore(struct curl_options *options, real_t real, CURL *easy)
+{
+    if (options->overridden > 0)
+        curl_options_restore_all(options, real, easy);
+}
 
 /* "POST", … */
 const char *curl_options_method(const struct curl_options *options);
