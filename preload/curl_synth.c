@@ -4,17 +4,16 @@
  * The handle's URL becomes plain http, its connection goes "to" a numeric address (no DNS), libcurl
  * is handed one end of a socketpair that already holds the whole response, and every option that
  * could lead elsewhere is neutralised. So callbacks, getinfo, FAILONERROR and headers behave as for
- * a server's own 503. The socketpair exists only while libcurl has the transfer connected: a
+ * a server's own 503. The socketpair is taken only while libcurl has the transfer connected: a
  * thousand refused handles in a multi cost no descriptor before their turn.
  */
 #include "curl_call.h"
 #include "guard.h"
+#include "synth_pair.h"
 
-#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 /* --- the mark for connect() --------------------------------------------------------------- */
 
@@ -61,61 +60,41 @@ static bool needs_mark(const struct easy *easy)
 
 /* --- the connection ------------------------------------------------------------------------ */
 
-/* Our end of a socketpair. Shared by the handle that prepared the answer and by libcurl's
+/* The pair of the answer under way. Shared by the handle that prepared the answer and by libcurl's
  * connection, which may close after the handle is done with it: whoever comes last frees it. */
 struct synth_socket {
-    int peer; /* open until libcurl closes its own end, or its sending would fail */
+    struct synth_pair pair; /* while `connected`: the far end stays open until libcurl closes */
     bool connected;
     bool abandoned; /* by the handle */
+    bool reusable;  /* libcurl ends by the Content-Length: the pair need not be shut down */
 };
 
-/* The program may have closed 0, 1 and 2: what it writes there must not meet our pair. */
-static bool lift_above_stdio(int *fd)
-{
-    if (*fd > STDERR_FILENO)
-        return true;
-    int lifted = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
-    close(*fd);
-    *fd = lifted;
-    return lifted >= 0;
-}
-
-static void close_pair(const int pair[2])
-{
-    for (unsigned i = 0; i < 2; i++)
-        if (pair[i] >= 0)
-            close(pair[i]);
-}
-
-/* A pair whose second end holds the whole response; it fits the socket's buffer by far. */
-static bool open_pair(const struct easy *easy, int pair[2])
+/* Puts the whole response in; it fits the socket's buffer by far. */
+static bool fill_pair(const struct easy *easy, const struct synth_socket *synth)
 {
     char response[SHIM_RESPONSE_MAX];
     size_t len = shim_response(&easy->call, response, sizeof response, easy->options.no_body);
 
-    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return false;
-    bool first = lift_above_stdio(&pair[0]), second = lift_above_stdio(&pair[1]);
-    if (first && second &&
-        send(pair[1], response, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len &&
-        shutdown(pair[1], SHUT_WR) == 0 && (!needs_mark(easy) || set_mark(pair[0])))
-        return true;
-    close_pair(pair);
-    return false;
+    return send(synth->pair.far, response, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len &&
+           (synth->reusable || shutdown(synth->pair.far, SHUT_WR) == 0) &&
+           (!needs_mark(easy) || set_mark(synth->pair.near));
 }
 
 static curl_socket_t take_answer(const struct easy *easy)
 {
     struct synth_socket *synth = easy->socket;
-    int pair[2];
 
     /* A bare connection is what is refused to CONNECT_ONLY. And never a second one. */
     if (easy->options.value[SHADOW_CONNECT_ONLY].number || !synth || synth->connected ||
-        !open_pair(easy, pair))
+        !synth_pair_take(&synth->pair))
         return CURL_SOCKET_BAD;
-    synth->connected = true;
-    synth->peer = pair[1];
-    return pair[0]; /* libcurl's from here on */
+    /* In a multi the application watches descriptors itself: there each answer has its own. */
+    synth->reusable = !easy->multi;
+    synth->connected = fill_pair(easy, synth);
+    if (synth->connected)
+        return synth->pair.near; /* libcurl's from here on */
+    synth_pair_close(&synth->pair);
+    return CURL_SOCKET_BAD;
 }
 
 static curl_socket_t open_answer(void *data, curlsocktype purpose, struct curl_sockaddr *address)
@@ -128,16 +107,22 @@ static curl_socket_t open_answer(void *data, curlsocktype purpose, struct curl_s
     return fd;
 }
 
-static int close_answer(void *data, curl_socket_t fd)
+static void close_pair(struct synth_socket *synth)
 {
-    struct synth_socket *synth = data;
-
-    curl_synth_take_mark(fd); /* when it was closed unconnected */
-    GUARD_ERRNO(close(synth->peer));
     synth->connected = false;
+    if (synth->reusable)
+        synth_pair_give(&synth->pair);
+    else
+        synth_pair_close(&synth->pair);
     if (synth->abandoned)
         free(synth);
-    return close(fd);
+}
+
+static int close_answer(void *data, curl_socket_t fd)
+{
+    curl_synth_take_mark(fd); /* when it was closed unconnected */
+    GUARD_ERRNO(close_pair(data));
+    return 0;
 }
 
 static int say_connected(void *data, curl_socket_t fd, curlsocktype purpose)
@@ -189,6 +174,7 @@ static void neutralise_options(struct easy *easy)
         SHADOW_PREREQFUNCTION, /* it would judge a peer that is ourselves */
         SHADOW_TCP_FASTOPEN,
         SHADOW_KEEP_SENDING_ON_ERROR,
+        SHADOW_IGNORE_CONTENT_LENGTH, /* it would wait for an end of the connection */
     };
 
     for (unsigned i = 0; i < sizeof indices / sizeof *indices; i++)
