@@ -83,12 +83,15 @@ void synth_pair_close(const struct synth_pair *pair)
         close(pair->far);
 }
 
-/* The request that libcurl sent is of no use to anyone. False: there is more than a read takes. */
+/* The request that libcurl sent is of no use to anyone. False: there is more than it is worth. */
 static bool drain(int fd)
 {
-    char waste[16384];
+    char waste[4096]; /* threads may have 16 KB of stack */
 
-    return recv(fd, waste, sizeof waste, MSG_DONTWAIT) < (ssize_t)sizeof waste;
+    for (unsigned reads = 0; reads < 16; reads++)
+        if (recv(fd, waste, sizeof waste, MSG_DONTWAIT) < (ssize_t)sizeof waste)
+            return true;
+    return false;
 }
 
 static bool has_unread(int fd)

@@ -1,4 +1,4 @@
-#include "process.h"
+#include "process_load.h"
 
 #include "base/span.h"
 #include "environment.h"
@@ -21,24 +21,22 @@ struct file_stamp {
     struct timespec mtime, ctime;
 };
 
-/* Guards loading: everything down to `loaded`. Never held across a call of the application. */
+/* Guards loading: everything down to `atfork_registered`, and what process_load.h shows. Never held
+ * across a call of the application. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct file_stamp stamp; /* all-zero: no file */
+static bool load_anew;          /* the last load met passing trouble: not the file's own */
 static bool atfork_registered;
-static char trouble[320];
 
 /*
  * Published objects: written under `loading` with release, read by anybody with acquire. Once
  * non-NULL they never become NULL again, and what they point to never changes.
  */
 static _Atomic(const struct config *) config_now;
-static _Atomic(const struct table *) table_now;
 static atomic_bool config_tried; /* the first load was made; release after config_now */
-static atomic_bool table_tried;  /* likewise for table_now */
 
 /* Times of the last looks, CLOCK_BOOTTIME ns. One thread wins each look by CAS; relaxed. */
 static _Atomic uint64_t config_looked;
-static _Atomic uint64_t table_looked;
 static _Atomic uint64_t suspended_known;
 static _Atomic unsigned epoch;
 
@@ -47,6 +45,40 @@ static void child_after_fork(void)
     /* The thread that held it does not exist here; what it guards is published whole or not. */
     pthread_mutex_init(&loading, NULL);
     atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
+}
+
+char process_trouble_text[PROCESS_TROUBLE_SIZE];
+char process_path_buf[PROCESS_PATH_SIZE];
+
+static int begin_loading(void)
+{
+    int state = PTHREAD_CANCEL_ENABLE;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    return state;
+}
+
+void process_leave_loading(int state)
+{
+    pthread_mutex_unlock(&loading);
+    pthread_setcancelstate(state, NULL);
+}
+
+int process_enter_loading(void)
+{
+    int state = begin_loading();
+
+    pthread_mutex_lock(&loading);
+    return state;
+}
+
+bool process_try_loading(int *state)
+{
+    *state = begin_loading();
+    if (pthread_mutex_trylock(&loading) == 0)
+        return true;
+    pthread_setcancelstate(*state, NULL);
+    return false;
 }
 
 void process_capture_environment(void)
@@ -66,7 +98,7 @@ unsigned process_epoch(void)
 
 const char *process_trouble(void)
 {
-    return trouble;
+    return process_trouble_text;
 }
 
 uint64_t process_suspended_known(void)
@@ -115,19 +147,25 @@ static bool same_stamp(const struct file_stamp *a, const struct file_stamp *b)
            same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
 }
 
-/* Keeps the first problem for the log. */
+/* The first problem of a load, for the log, and whether any is one that stays. */
+struct load_trouble {
+    char text[PROCESS_TROUBLE_SIZE];
+    bool lasting;
+};
+
 static void note_problem(const struct config_problem *problem, void *data)
 {
-    char *text = data;
+    struct load_trouble *found = data;
 
-    if (*text)
+    found->lasting |= !problem->passing;
+    if (*found->text)
         return;
     if (problem->line)
-        snprintf(text, sizeof trouble, "%.150s:%u: %.40s: %.100s", problem->file, problem->line,
-                 problem->key, problem->text);
+        snprintf(found->text, sizeof found->text, "%.150s:%u: %.40s: %.100s", problem->file,
+                 problem->line, problem->key, problem->text);
     else
-        snprintf(text, sizeof trouble, "%.150s: %.40s: %.100s", problem->file, problem->key,
-                 problem->text);
+        snprintf(found->text, sizeof found->text, "%.150s: %.40s: %.100s", problem->file,
+                 problem->key, problem->text);
 }
 
 /*
@@ -167,43 +205,44 @@ static const char *config_path(char *buf, size_t size)
 /* Under `loading`. */
 static void load_config(void)
 {
-    char buf[4096];
-    char problem[sizeof trouble] = "";
-    const char *path = config_path(buf, sizeof buf);
+    struct load_trouble found = {.lasting = false};
+    const char *path = config_path(process_path_buf, sizeof process_path_buf);
     bool first = !atomic_load_explicit(&config_tried, memory_order_relaxed);
     struct config_source source = {path, environment_get()->set, environment_get()->all};
 
     stamp = stamp_of(path); /* before reading: an edit in between shows at the next look */
-    struct config *config = config_load(&source, note_problem, problem);
+    struct config *config = config_load(&source, note_problem, &found);
+    load_anew = !config && !found.lasting;
     if (config)
         atomic_store_explicit(&config_now, config, memory_order_release);
     else
-        log_config_trouble(problem, first);
-    snprintf(trouble, sizeof trouble, "%s", problem);
+        log_config_trouble(found.text, first);
+    memcpy(process_trouble_text, found.text, sizeof process_trouble_text);
 }
 
 /* One thread a second looks at the file; the others go on with what is there. */
 static void look_at_config(uint64_t now)
 {
     uint64_t last = atomic_load_explicit(&config_looked, memory_order_relaxed);
-    char buf[4096];
+    int state;
 
     if (now - last < CLOCK_NS_PER_S ||
         !atomic_compare_exchange_strong_explicit(&config_looked, &last, now, memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
     atomic_store_explicit(&suspended_known, process_suspended_now(), memory_order_relaxed);
-    struct file_stamp found = stamp_of(config_path(buf, sizeof buf));
-    if (pthread_mutex_trylock(&loading) != 0)
+    if (!process_try_loading(&state))
         return;
-    if (!same_stamp(&found, &stamp))
+    struct file_stamp found = stamp_of(config_path(process_path_buf, sizeof process_path_buf));
+    if (load_anew || !same_stamp(&found, &stamp))
         load_config();
-    pthread_mutex_unlock(&loading);
+    process_leave_loading(state);
 }
 
 static void first_load(uint64_t now)
 {
-    pthread_mutex_lock(&loading);
+    int state = process_enter_loading();
+
     if (!atomic_load_explicit(&config_tried, memory_order_relaxed)) {
         if (!atfork_registered)
             atfork_registered = pthread_atfork(NULL, NULL, child_after_fork) == 0;
@@ -212,7 +251,7 @@ static void first_load(uint64_t now)
         atomic_store_explicit(&config_looked, now, memory_order_relaxed);
         atomic_store_explicit(&config_tried, true, memory_order_release);
     }
-    pthread_mutex_unlock(&loading);
+    process_leave_loading(state);
 }
 
 const struct config *process_config(uint64_t now)
@@ -234,94 +273,4 @@ bool process_mask_deepbind(void)
         return false;
     const struct config *config = process_config(process_clock->boot_ns());
     return !config || config_deepbind(config) == DEEPBIND_MASK;
-}
-
-/* --- table --------------------------------------------------------------------------------- */
-
-static const char *table_path(const struct config *config, char *buf, size_t size, bool *named)
-{
-    const char *path = config_table_path(config);
-
-    *named = *path != '\0';
-    if (*named)
-        return path;
-    return table_default_path(buf, size) == TABLE_OK ? buf : NULL;
-}
-
-/* Under `loading`. The shared table, else a private one, else NULL. */
-static const struct table *attach(const struct config *config)
-{
-    char buf[4096];
-    bool named;
-    const char *path = table_path(config, buf, sizeof buf, &named);
-    struct table *table = calloc(1, sizeof *table);
-
-    if (!table)
-        return NULL;
-    int error = path ? table_open(table, path, named) : TABLE_E_PATH;
-    if (error == TABLE_OK)
-        return table;
-    snprintf(trouble, sizeof trouble, "table %.200s: %.100s", path ? path : "",
-             table_strerror(error));
-    struct log_event event = {
-        .event = "table", .cause = "no shared table: this process counts alone", .detail = trouble};
-    process_log(config, &event);
-    if (table_open_private(table) == TABLE_OK)
-        return table;
-    free(table);
-    return NULL;
-}
-
-static void attach_first(const struct config *config)
-{
-    pthread_mutex_lock(&loading);
-    if (!atomic_load_explicit(&table_tried, memory_order_relaxed)) {
-        atomic_store_explicit(&table_now, attach(config), memory_order_release);
-        atomic_store_explicit(&table_tried, true, memory_order_release);
-    }
-    pthread_mutex_unlock(&loading);
-}
-
-const struct table *process_table(const struct config *config)
-{
-    if (!atomic_load_explicit(&table_tried, memory_order_acquire)) {
-        int saved = errno;
-        attach_first(config);
-        errno = saved;
-    }
-    return atomic_load_explicit(&table_now, memory_order_acquire);
-}
-
-/* Is it still the table that this process should use? */
-static bool still_right(const struct table *table, const struct config *config)
-{
-    char buf[4096];
-    bool named;
-
-    if (!table || table->euid != geteuid())
-        return false;
-    const char *path = table_path(config, buf, sizeof buf, &named);
-    return !table->shared || !path || table_is_current(table, path);
-}
-
-const struct table *process_table_recheck(const struct config *config, uint64_t now)
-{
-    const struct table *table = process_table(config);
-    uint64_t last = atomic_load_explicit(&table_looked, memory_order_relaxed);
-
-    if (now - last < CLOCK_NS_PER_S ||
-        !atomic_compare_exchange_strong_explicit(&table_looked, &last, now, memory_order_relaxed,
-                                                 memory_order_relaxed))
-        return table;
-    int saved = errno;
-    if (!still_right(table, config) && pthread_mutex_trylock(&loading) == 0) {
-        const struct table *fresh = attach(config);
-        if (fresh) {
-            atomic_store_explicit(&table_now, fresh, memory_order_release);
-            table = fresh;
-        }
-        pthread_mutex_unlock(&loading);
-    }
-    errno = saved;
-    return table;
 }

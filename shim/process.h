@@ -6,9 +6,10 @@
  * pointers to the configuration and the table that admitted it, and settles there. What is
  * replaced stays, at most one configuration per edit and one mapping per replaced table.
  *
- * Loading takes a mutex; it is never taken while the process is healthy, and a fork makes it new in
- * the child. Threads: all functions may be called by any thread. None is async-signal-safe, except
- * process_disabled() after the first call. All keep errno.
+ * Loading takes a mutex; it is never taken while the process is healthy, never while the thread can
+ * be cancelled, and a fork makes it new in the child. Threads: all functions may be called by any
+ * thread. None is async-signal-safe, except process_disabled() after the first call. All keep
+ * errno.
  */
 #ifndef BREAKER_PROCESS_H
 #define BREAKER_PROCESS_H
@@ -27,11 +28,13 @@ void process_capture_environment(void);
 bool process_disabled(void);
 
 /* The configuration in force at `now` (CLOCK_BOOTTIME ns), loaded at the first call, looked at
- * again when a second has passed since the last look (one stat). NULL: none was ever good. */
+ * again when a second has passed since the last look (a stat or two). NULL: none was ever good. */
 const struct config *process_config(uint64_t now);
 
-/* The table in force, attached at the first call; NULL: not even a private one could be had. */
-const struct table *process_table(const struct config *config);
+/* The table in force at `now`, attached at the first call. Where no shared one could be had, a
+ * private one, and where the one at the path is not ours to use, NULL: calls pass. Both are looked
+ * at again once a second. */
+const struct table *process_table(const struct config *config, uint64_t now);
 
 /* Off the healthy path (a refusal, a failure): is the mapped file still the one at the path? Looked
  * at once a second at most; attaches anew when it is not. Returns the table in force. */

@@ -162,7 +162,7 @@ enum shim_verdict shim_admit(struct shim_call *shim_call)
     if (call->state != CALL_OPEN)
         return SHIM_ADMITTED;
     call->host.admitted = call->model.admitted = false;
-    call->table = process_table(call->config);
+    call->table = process_table(call->config, call->admitted_ns);
     if (!call->table || model_is_off(call)) {
         call->state = CALL_IDLE;
         return SHIM_ADMITTED;

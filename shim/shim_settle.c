@@ -38,6 +38,8 @@ static void settle_side(struct call *call, struct call_side *side, enum breaker_
         return;
     if (outcome == BREAKER_FAILURE)
         extra.random = call_random(now, side->identity);
+    if (cause == CAUSE_STATUS && end->status >= 500) /* lengthens the trip that it causes */
+        extra.retry_after_ticks = breaker_ticks_of(end->retry_after_ms * CLOCK_NS_PER_MS);
     enum breaker_change change = slot_settle(side->slot, &side->ticket, outcome, breaker_tick(now),
                                              &side->policy.breaker, &extra);
     slot_count(side->slot, outcome, call_stat_shard());

@@ -210,9 +210,11 @@ static void append(int fd, const char *bytes, size_t len)
 
 void log_write(const char *path, const struct log_event *event, int64_t wall_ms)
 {
-    int saved = errno;
+    int saved = errno, cancel = PTHREAD_CANCEL_ENABLE;
     char line[LOG_LINE_MAX];
     struct stat st;
+
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel); /* half of a call's end is none */
     size_t len = log_render(event, wall_ms, (int)syscall(SYS_getpid), program_invocation_short_name,
                             line, sizeof line);
 
@@ -227,5 +229,6 @@ void log_write(const char *path, const struct log_event *event, int64_t wall_ms)
             close(fd);
         }
     }
+    pthread_setcancelstate(cancel, NULL);
     errno = saved;
 }

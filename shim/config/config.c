@@ -81,10 +81,12 @@ static char *read_file(struct load *load, size_t *len)
     int fd = open(load->config->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0 || fstat(fd, &st) != 0) {
+        load->passing = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
         found = errno == ENOENT ? "no such file" : "one that cannot be opened";
     } else if (!(found = why_refused(&st))) {
         *len = (size_t)st.st_size;
         text = malloc(*len + 1);
+        load->passing = !text;
         if (!text)
             found = "no memory";
         else if (!read_all(fd, text, *len))
@@ -94,6 +96,7 @@ static char *read_file(struct load *load, size_t *len)
         close(fd);
     if (found) {
         load_problem(load, load->config->file, 0, SPAN_LIT("file"), expected, found);
+        load->passing = false;
         free(text);
         return NULL;
     }

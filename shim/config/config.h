@@ -53,6 +53,7 @@ struct config_problem {
     unsigned line;  /* 1-based; 0 = not of a line */
     char key[64];   /* or "[section]" */
     char text[320];
+    bool passing; /* of the moment (no descriptors, no memory), not of what is written there */
 };
 
 /* Called once per problem, in order. */

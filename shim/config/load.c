@@ -9,7 +9,7 @@
 void load_problem(struct load *load, const char *file, unsigned line, struct span key,
                   const char *expected, const char *found)
 {
-    struct config_problem problem = {.line = line};
+    struct config_problem problem = {.line = line, .passing = load->passing};
 
     load->problems++;
     if (!load->report || load->problems >= LOAD_PROBLEMS_MAX)

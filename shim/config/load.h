@@ -19,6 +19,7 @@ struct load {
     struct target *target; /* of the section in hand, if it is one */
     bool in_section;       /* false: before the first one */
     bool breaker_seen;
+    bool passing; /* told with the problems from now on (config_problem) */
 };
 
 void load_problem(struct load *load, const char *file, unsigned line, struct span key,

@@ -404,3 +404,12 @@ def test_a_probe_that_failed_locally_is_handed_back(provider, providers, curl, b
     assert curl(provider.url(), "m", "-x", proxy.url("")).code in (5, 7)
     assert curl(provider.url()).status == 200
     assert breaker_env.state(provider.key("m")) == "closed"
+
+
+@pytest.mark.parametrize("status, told, longest", [(503, "120", 121), (503, "0", 1), (500, "Fri, 31 Dec 1999 23:59:59 GMT", 1)])
+def test_a_retry_after_lengthens_the_trip_that_it_causes(status, told, longest, provider, curl, breaker_env):
+    provider.answer(Answer(status, headers={"Retry-After": told}))
+    for _ in range(5):
+        curl(provider.url())
+    left = breaker_env.breakers()[provider.key("m")]["retry_in_ms"]
+    assert max(0, longest - 10) * 1000 < left <= (longest + 1) * 1000

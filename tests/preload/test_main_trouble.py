@@ -83,6 +83,18 @@ def test_a_refused_table_lets_calls_pass(make, provider, breaker_env):
     assert_calls_pass(breaker_env, provider)
 
 
+@pytest.mark.parametrize("make", [a_directory, garbage], ids=lambda f: f.__name__)
+def test_a_process_does_not_count_alone_where_the_table_is_refused(make, provider, breaker_env):
+    """Nobody could see or reset what it learned."""
+    breaker_env.table.parent.mkdir(mode=0o700)
+    make(breaker_env.table)
+    provider.answer(Answer(500))
+    done = bare_preload(breaker_env, PYTHON, CLIENT, "exec", provider.url(), *["m"] * 8)
+    assert [json.loads(line)["status"] for line in done.stdout.splitlines()] == [500] * 8
+    assert provider.count() == 8
+    assert "refused" in breaker_env.events(event="table")[0]["cause"]
+
+
 @pytest.mark.parametrize("table", ["/proc/no/such/table", "/dev/null", "/dev/full", "relative/table"])
 def test_a_table_that_cannot_be_made(table, provider, breaker_env):
     assert_calls_pass(breaker_env, provider, BREAKER_TABLE=table)

@@ -1,0 +1,26 @@
+/*
+ * process_load.h - the lock of loading and what it guards besides. Private to process*.c.
+ *
+ * Loading opens and reads files, which are cancellation points: a thread that ended there would
+ * leave the lock held for ever, so it cannot be cancelled while it holds it.
+ */
+#ifndef BREAKER_PROCESS_LOAD_H
+#define BREAKER_PROCESS_LOAD_H
+
+#include "process.h"
+
+/* Returns what process_leave_loading() is to be given. */
+int process_enter_loading(void);
+/* False: somebody else is at it, and there is nothing to leave. */
+bool process_try_loading(int *state);
+void process_leave_loading(int state);
+
+/* Under the lock. */
+#define PROCESS_TROUBLE_SIZE 320
+extern char process_trouble_text[PROCESS_TROUBLE_SIZE];
+
+/* Under the lock: room for a path. Not on the stack, of which threads may have 16 KB. */
+#define PROCESS_PATH_SIZE 4096
+extern char process_path_buf[PROCESS_PATH_SIZE];
+
+#endif

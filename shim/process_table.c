@@ -1,0 +1,157 @@
+/*
+ * process_table.c - the table that the process is attached to.
+ */
+#include "process_load.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Published: written under the loading lock with release, read by anybody with acquire. What it
+ * points to never changes and is never freed. */
+static _Atomic(const struct table *) table_now;
+static atomic_bool table_tried; /* the first attach was made; release after table_now */
+static _Atomic uint64_t
+    table_looked; /* CLOCK_BOOTTIME ns; one thread wins each look by CAS; relaxed */
+
+/* Under `loading`. NULL: there is no path for it. */
+static const char *table_path(const struct config *config, bool *named)
+{
+    const char *path = config_table_path(config);
+
+    *named = *path != '\0';
+    if (*named)
+        return path;
+    return table_default_path(process_path_buf, sizeof process_path_buf) == TABLE_OK
+               ? process_path_buf
+               : NULL;
+}
+
+/* Under `loading`. The table at `path`, in memory of its own; NULL: *error tells why. */
+static const struct table *open_shared(const char *path, bool named, int *error)
+{
+    struct table *table = calloc(1, sizeof *table);
+
+    *error = !table ? TABLE_E_SYSTEM : path ? table_open(table, path, named) : TABLE_E_PATH;
+    if (*error == TABLE_OK)
+        return table;
+    free(table);
+    return NULL;
+}
+
+/* What is not ours to use means that calls pass; where none can be had this process counts alone,
+ * for its own good (DESIGN, The shared table). */
+static bool is_refused(int error)
+{
+    return error == TABLE_E_REFUSED || error == TABLE_E_FORMAT;
+}
+
+static void log_table_trouble(const struct config *config, const char *path, int error)
+{
+    struct log_event event = {.event = "table",
+                              .cause = is_refused(error)
+                                           ? "the table was refused: every call passes"
+                                           : "no shared table: this process counts alone",
+                              .detail = process_trouble_text};
+
+    snprintf(process_trouble_text, sizeof process_trouble_text, "table %.200s: %.100s",
+             path ? path : "", table_strerror(error));
+    process_log(config, &event);
+}
+
+/* Under `loading`. The shared table, else a private one, else NULL. */
+static const struct table *attach(const struct config *config)
+{
+    bool named;
+    int error;
+    const char *path = table_path(config, &named);
+    const struct table *shared = open_shared(path, named, &error);
+
+    if (shared)
+        return shared;
+    log_table_trouble(config, path, error);
+    struct table *table = is_refused(error) ? NULL : calloc(1, sizeof *table);
+    if (table && table_open_private(table) == TABLE_OK)
+        return table;
+    free(table);
+    return NULL;
+}
+
+static void attach_first(const struct config *config, uint64_t now)
+{
+    int state = process_enter_loading();
+
+    if (!atomic_load_explicit(&table_tried, memory_order_relaxed)) {
+        atomic_store_explicit(&table_now, attach(config), memory_order_release);
+        atomic_store_explicit(&table_looked, now, memory_order_relaxed);
+        atomic_store_explicit(&table_tried, true, memory_order_release);
+    }
+    process_leave_loading(state);
+}
+
+/* Under `loading`. Is it still the table that this process should use? */
+static bool still_right(const struct table *table, const struct config *config)
+{
+    bool named;
+
+    if (!table || !table->shared || table->euid != geteuid())
+        return false;
+    const char *path = table_path(config, &named);
+    return !path || table_is_current(table, path);
+}
+
+/* Under `loading`. A better table than `table`; NULL: there is none. */
+static const struct table *attach_better(const struct table *table, const struct config *config)
+{
+    bool named;
+    int error;
+
+    if (still_right(table, config))
+        return NULL;
+    if (table && table->euid != geteuid())
+        return attach(config);
+    const char *path = table_path(config, &named);
+    return open_shared(path, named, &error);
+}
+
+/* One thread a second looks; `table`: what is in force. Returns what is then. */
+static const struct table *look_at_table(const struct table *table, const struct config *config,
+                                         uint64_t now)
+{
+    uint64_t last = atomic_load_explicit(&table_looked, memory_order_relaxed);
+    int saved = errno, state;
+
+    if (now - last < CLOCK_NS_PER_S ||
+        !atomic_compare_exchange_strong_explicit(&table_looked, &last, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return table;
+    if (process_try_loading(&state)) {
+        const struct table *better = attach_better(table, config);
+        if (better) {
+            atomic_store_explicit(&table_now, better, memory_order_release);
+            table = better;
+        }
+        process_leave_loading(state);
+    }
+    errno = saved;
+    return table;
+}
+
+const struct table *process_table(const struct config *config, uint64_t now)
+{
+    if (!atomic_load_explicit(&table_tried, memory_order_acquire)) {
+        int saved = errno;
+        attach_first(config, now);
+        errno = saved;
+    }
+    const struct table *table = atomic_load_explicit(&table_now, memory_order_acquire);
+    /* What kept us from the shared one may have been of the moment: no descriptors, a full disk. */
+    return table && table->shared ? table : look_at_table(table, config, now);
+}
+
+const struct table *process_table_recheck(const struct config *config, uint64_t now)
+{
+    return look_at_table(process_table(config, now), config, now);
+}

@@ -1,0 +1,178 @@
+/*
+ * odd.c - programs in a bad moment: a thread that is cancelled, one with the smallest stack, a
+ * process without descriptors.
+ *
+ *   odd MODE URL
+ *
+ * Prints what happened, one word or status a line. Every wait ends after 15 s with "never".
+ */
+#include <curl/curl.h>
+
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+static const char *url;
+
+static void say(const char *word)
+{
+    printf("%s\n", word);
+    fflush(stdout);
+}
+
+static size_t sink(char *data, size_t size, size_t count, void *user)
+{
+    (void)data;
+    (void)user;
+    return size * count;
+}
+
+/* The status of one call; 0: it failed. */
+static long ask(void)
+{
+    CURL *easy = curl_easy_init();
+    long status = 0;
+
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, 15L);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, sink);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"m\"}");
+    if (curl_easy_perform(easy) == CURLE_OK)
+        curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    curl_easy_cleanup(easy);
+    return status;
+}
+
+static void say_status(long status)
+{
+    printf("%ld\n", status);
+    fflush(stdout);
+}
+
+static time_t seconds(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec;
+}
+
+/* Our looks at files are a second apart: asks on, a few times a second. */
+static void ask_until(long wanted)
+{
+    time_t end = seconds() + 15;
+
+    while (seconds() < end) {
+        if (ask() == wanted) {
+            say_status(wanted);
+            return;
+        }
+        usleep(100000);
+    }
+    say("never");
+}
+
+static void *ask_while_cancelled(void *unused)
+{
+    (void)unused;
+    pthread_cancel(pthread_self()); /* acts at the first cancellation point */
+    ask();
+    return NULL;
+}
+
+static void cancel_a_thread(void)
+{
+    pthread_t thread;
+    void *result;
+
+    pthread_create(&thread, NULL, ask_while_cancelled, NULL);
+    pthread_join(thread, &result);
+    say(result == PTHREAD_CANCELED ? "cancelled" : "ended");
+}
+
+/* The first call of the process is the one that is cancelled. */
+static void cancel_first(void)
+{
+    cancel_a_thread();
+    alarm(15); /* ended by the signal: the lock was left held */
+    say_status(ask());
+}
+
+/* The cancelled call is the one that looks at the configuration. */
+static void cancel_reload(void)
+{
+    char line[8];
+
+    say_status(ask());
+    usleep(1100000); /* the next look is due */
+    say("ready");
+    if (!fgets(line, sizeof line, stdin))
+        return;
+    cancel_a_thread();
+    if (fgets(line, sizeof line, stdin))
+        ask_until(503);
+}
+
+static void *ask_in_thread(void *status)
+{
+    *(long *)status = ask();
+    return NULL;
+}
+
+static void small_stack(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+    long status = -1;
+
+    pthread_attr_init(&attributes);
+    pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN);
+    if (pthread_create(&thread, &attributes, ask_in_thread, &status) != 0)
+        say("no thread");
+    else
+        pthread_join(thread, NULL);
+    say_status(status);
+}
+
+static void without_descriptors(void)
+{
+    struct rlimit limit = {64, 64};
+    int fds[64], count = 0;
+
+    setrlimit(RLIMIT_NOFILE, &limit);
+    while (count < 64 && (fds[count] = dup(0)) >= 0)
+        count++;
+    say_status(ask());
+    while (count > 0)
+        close(fds[--count]);
+    ask_until(503);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } modes[] = {{"cancel-first", cancel_first},
+                 {"cancel-reload", cancel_reload},
+                 {"small-stack", small_stack},
+                 {"without-descriptors", without_descriptors}};
+
+    if (argc != 3)
+        return 2;
+    url = argv[2];
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i].name, argv[1]) == 0) {
+            modes[i].run();
+            return 0;
+        }
+    return 2;
+}
