@@ -25,6 +25,12 @@ static size_t header_value(struct span text, char *buf, size_t size)
 static int message(char *buf, size_t size, const struct synthetic *s, const char *key,
                    unsigned seconds)
 {
+    if (s->by_hand)
+        return snprintf(
+            buf, size,
+            "libbreaker: the circuit breaker of %s is held open by hand; no request was "
+            "sent",
+            key);
     return snprintf(
         buf, size,
         "libbreaker: the circuit breaker of %s is %s; no request was sent. Retry in %u s", key,

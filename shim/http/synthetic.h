@@ -15,7 +15,9 @@ struct synthetic {
     struct span key;         /* printable key; control and non-ASCII bytes are %XX in the header,
                                 JSON-escaped in the body */
     const char *state;       /* "open", "half_open", "forced_open" */
-    uint32_t retry_after_ms; /* sent as whole seconds, rounded up, never 0 */
+    bool by_hand;            /* held open: the words say so, and no time at which it is retried */
+    uint32_t retry_after_ms; /* sent as whole seconds, rounded up, never 0. `by_hand`: when to ask
+                                again, nothing is due then */
     bool should_retry;       /* false: x-should-retry: false; true: the header is left out */
     bool head_only;          /* HEAD: the same head, no body */
 };

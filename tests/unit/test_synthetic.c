@@ -93,6 +93,21 @@ static void test_should_retry_and_state(void **state)
     assert_non_null(strstr(body, "half_open"));
 }
 
+/* Nothing happens at any time by itself: the header is for clients, the words promise nothing. */
+static void test_held_open_by_hand(void **state)
+{
+    struct synthetic s = PLAIN;
+
+    (void)state;
+    s.state = "forced_open";
+    s.by_hand = true;
+    render(&s);
+    assert_header("X-Breaker-State: forced_open");
+    assert_header("Retry-After: 30");
+    assert_non_null(strstr(body, "gpt-4o is held open by hand; no request was sent\""));
+    assert_null(strstr(body, "Retry in"));
+}
+
 static void test_head_only(void **state)
 {
     struct synthetic s = PLAIN;
@@ -196,6 +211,7 @@ int main(void)
         cmocka_unit_test(test_head),
         cmocka_unit_test(test_retry_after_is_rounded_up_and_never_0),
         cmocka_unit_test(test_should_retry_and_state),
+        cmocka_unit_test(test_held_open_by_hand),
         cmocka_unit_test(test_head_only),
         cmocka_unit_test(test_dialects),
         cmocka_unit_test(test_bedrock_names_its_exception),
