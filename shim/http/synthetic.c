@@ -1,102 +1,143 @@
+/*
+ * synthetic.c - written straight into the caller's buffer, piece by piece: it runs on the
+ * application's stack, of which threads may have 16 KB, and it is what a refusal costs.
+ */
 #include "http/synthetic.h"
 
 #include "base/log.h"
 
 #include <stdio.h>
 
+/* Room for the key, in the head and in the body; what is longer once escaped is cut. */
+#define KEY_ROOM 1600
+
+/* Room for a head: what it is without the key is shorter than 400 bytes. */
+#define HEAD_ROOM (400 + KEY_ROOM)
+
+_Static_assert(HEAD_ROOM + KEY_ROOM + 400 < SYNTHETIC_MAX, "whatever the key, a response fits");
+
+struct out {
+    char *buf;
+    size_t len;
+};
+
+static void put(struct out *out, struct span text)
+{
+    memcpy(out->buf + out->len, text.ptr, text.len);
+    out->len += text.len;
+}
+
+static void put_text(struct out *out, const char *text)
+{
+    put(out, span_str(text));
+}
+
+static void put_number(struct out *out, size_t number)
+{
+    char digits[20];
+    unsigned at = sizeof digits;
+
+    do
+        digits[--at] = (char)('0' + number % 10);
+    while (number /= 10);
+    put(out, span_of(digits + at, sizeof digits - at));
+}
+
+static void put_json(struct out *out, struct span text)
+{
+    out->len += log_json_escape(text, out->buf + out->len, KEY_ROOM);
+}
+
 /* A header value: printable ASCII, everything else as %XX (and '%' itself, so that it can be read
  * back). */
-static size_t header_value(struct span text, char *buf, size_t size)
+static void put_header_value(struct out *out, struct span text)
 {
-    size_t at = 0;
+    static const char hex[] = "0123456789ABCDEF";
 
-    for (size_t i = 0; i < text.len && at + 4 < size; i++) {
+    size_t end = out->len + KEY_ROOM - 3;
+
+    for (size_t i = 0; i < text.len && out->len < end; i++) {
         unsigned char c = (unsigned char)text.ptr[i];
+        const char escaped[] = {'%', hex[c >> 4], hex[c & 15]};
         if (c > 0x20 && c < 0x7f && c != '%')
-            buf[at++] = (char)c;
+            put(out, span_of(text.ptr + i, 1));
         else
-            at += (size_t)snprintf(buf + at, size - at, "%%%02X", c);
+            put(out, span_of(escaped, sizeof escaped));
     }
-    buf[at] = '\0';
-    return at;
 }
 
-/* The words that a person reads; `key` is JSON-escaped already. */
-static int message(char *buf, size_t size, const struct synthetic *s, const char *key,
-                   unsigned seconds)
+/* The words that a person reads. */
+static void put_message(struct out *out, const struct synthetic *s, unsigned seconds)
 {
+    put_text(out, "libbreaker: the circuit breaker of ");
+    put_json(out, s->key);
+    put_text(out, " is ");
+    put_text(out, s->by_hand ? "held open by hand" : s->state);
+    put_text(out, "; no request was sent");
     if (s->by_hand)
-        return snprintf(
-            buf, size,
-            "libbreaker: the circuit breaker of %s is held open by hand; no request was "
-            "sent",
-            key);
-    return snprintf(
-        buf, size,
-        "libbreaker: the circuit breaker of %s is %s; no request was sent. Retry in %u s", key,
-        s->state, seconds);
+        return;
+    put_text(out, ". Retry in ");
+    put_number(out, seconds);
+    put_text(out, " s");
 }
 
-/* The provider's own error shape (FIELD-NOTES 6); "circuit_open" marks it as ours in each. */
-static int body(char *buf, size_t size, enum api api, const char *text)
+/* The provider's own error shape around the message (FIELD-NOTES 6); "circuit_open" marks it as
+ * ours in each. */
+static const struct {
+    const char *before, *after;
+} shapes[] = {
+    [API_OPENAI] = {"{\"error\":{\"message\":\"",
+                    "\",\"type\":\"service_unavailable_error\",\"param\":null,"
+                    "\"code\":\"circuit_open\"}}"},
+    [API_ANTHROPIC] =
+        {"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"",
+         "\",\"code\":\"circuit_open\"},\"request_id\":null}"},
+    [API_GEMINI] = {"{\"error\":{\"code\":503,\"message\":\"",
+                    "\",\"status\":\"UNAVAILABLE\",\"details\":[{\"reason\":\"circuit_open\"}]}}"},
+    [API_BEDROCK] = {"{\"message\":\"", "\",\"code\":\"circuit_open\"}"},
+    [API_OLLAMA] = {"{\"error\":\"", "\",\"code\":\"circuit_open\"}"},
+    [API_COHERE] = {"{\"message\":\"", "\",\"code\":\"circuit_open\"}"},
+    [API_MISTRAL] = {"{\"object\":\"error\",\"message\":\"",
+                     "\",\"type\":\"service_unavailable_error\",\"param\":null,"
+                     "\"code\":\"circuit_open\"}"},
+};
+
+static void put_head(struct out *out, const struct synthetic *s, unsigned seconds, size_t body_len)
 {
-    switch (api) {
-    case API_ANTHROPIC:
-        return snprintf(buf, size,
-                        "{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":"
-                        "\"%s\",\"code\":\"circuit_open\"},\"request_id\":null}",
-                        text);
-    case API_GEMINI:
-        return snprintf(buf, size,
-                        "{\"error\":{\"code\":503,\"message\":\"%s\",\"status\":\"UNAVAILABLE\","
-                        "\"details\":[{\"reason\":\"circuit_open\"}]}}",
-                        text);
-    case API_BEDROCK:
-        return snprintf(buf, size, "{\"message\":\"%s\",\"code\":\"circuit_open\"}", text);
-    case API_OLLAMA:
-        return snprintf(buf, size, "{\"error\":\"%s\",\"code\":\"circuit_open\"}", text);
-    case API_COHERE:
-        return snprintf(buf, size, "{\"message\":\"%s\",\"code\":\"circuit_open\"}", text);
-    case API_MISTRAL:
-        return snprintf(buf, size,
-                        "{\"object\":\"error\",\"message\":\"%s\",\"type\":"
-                        "\"service_unavailable_error\",\"param\":null,\"code\":\"circuit_open\"}",
-                        text);
-    case API_OPENAI:
-        break;
-    }
-    return snprintf(buf, size,
-                    "{\"error\":{\"message\":\"%s\",\"type\":\"service_unavailable_error\","
-                    "\"param\":null,\"code\":\"circuit_open\"}}",
-                    text);
+    put_text(out, "HTTP/1.1 503 Service Unavailable\r\n"
+                  "Content-Type: application/json\r\n"
+                  "Content-Length: ");
+    put_number(out, body_len);
+    put_text(out, "\r\nConnection: close\r\nRetry-After: ");
+    put_number(out, seconds);
+    put_text(out, s->should_retry ? "\r\n" : "\r\nx-should-retry: false\r\n");
+    if (s->api == API_BEDROCK)
+        put_text(out, "x-amzn-errortype: ServiceUnavailableException\r\n");
+    put_text(out, "X-Breaker-State: ");
+    put_text(out, s->state);
+    put_text(out, "\r\nX-Breaker-Key: ");
+    put_header_value(out, s->key);
+    put_text(out, "\r\n\r\n");
 }
 
+/* The body comes first, since the head tells its length: behind the room that the head may take,
+ * then moved up to it. */
 size_t synthetic_render(const struct synthetic *s, char *buf, size_t size)
 {
-    char key[1600], text[1800], json[2048];
     unsigned seconds = s->retry_after_ms / 1000 + (s->retry_after_ms % 1000 != 0);
+    struct out head = {.buf = buf}, body = {.buf = buf + HEAD_ROOM};
 
+    if (size < SYNTHETIC_MAX)
+        return 0;
     if (seconds == 0)
         seconds = 1;
-    key[log_json_escape(s->key, key, sizeof key - 1)] = '\0';
-    message(text, sizeof text, s, key, seconds);
-    int body_len = body(json, sizeof json, s->api, text);
-    header_value(s->key, key, sizeof key);
-    int len =
-        snprintf(buf, size,
-                 "HTTP/1.1 503 Service Unavailable\r\n"
-                 "Content-Type: application/json\r\n"
-                 "Content-Length: %d\r\n"
-                 "Connection: close\r\n"
-                 "Retry-After: %u\r\n"
-                 "%s"
-                 "%s"
-                 "X-Breaker-State: %s\r\n"
-                 "X-Breaker-Key: %s\r\n"
-                 "\r\n"
-                 "%s",
-                 body_len, seconds, s->should_retry ? "" : "x-should-retry: false\r\n",
-                 s->api == API_BEDROCK ? "x-amzn-errortype: ServiceUnavailableException\r\n" : "",
-                 s->state, key, s->head_only ? "" : json);
-    return len > 0 && (size_t)len < size ? (size_t)len : 0;
+    put_text(&body, shapes[s->api].before);
+    put_message(&body, s, seconds);
+    put_text(&body, shapes[s->api].after);
+    put_head(&head, s, seconds, body.len);
+    if (s->head_only)
+        body.len = 0;
+    memmove(buf + head.len, body.buf, body.len);
+    buf[head.len + body.len] = '\0';
+    return head.len + body.len;
 }

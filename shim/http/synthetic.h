@@ -24,10 +24,11 @@ struct synthetic {
 
 #define SYNTHETIC_MAX 4096 /* no response is longer */
 
-/* Writes the response into `buf`; returns its length, 0 when it and a NUL behind it do not fit.
- * HTTP/1.1 503 Service Unavailable; Content-Type: application/json; exact Content-Length;
- * Connection: close; Retry-After; x-should-retry; X-Breaker-State; X-Breaker-Key; for Bedrock
- * x-amzn-errortype. The marker code "circuit_open" (or the dialect's words) is in the body too. */
+/* Writes the response and a NUL into `buf`; returns its length, 0 when `size` is below
+ * SYNTHETIC_MAX. HTTP/1.1 503 Service Unavailable; Content-Type: application/json; exact
+ * Content-Length; Connection: close; Retry-After; x-should-retry; X-Breaker-State; X-Breaker-Key;
+ * for Bedrock x-amzn-errortype. The marker code "circuit_open" (or the dialect's words) is in the
+ * body too. */
 size_t synthetic_render(const struct synthetic *s, char *buf, size_t size);
 
 #endif

