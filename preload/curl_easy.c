@@ -59,21 +59,31 @@ static void forget_request(struct easy *easy, CURLoption option)
     easy->answered_url = NULL;
 }
 
+/* A value that libcurl was not told of must be kept, or the application must learn that it is lost.
+ */
+static CURLcode note_option(struct easy *easy, CURLoption option, void *value, bool withheld)
+{
+    forget_request(easy, option);
+    if (curl_options_note(&easy->options, option, value))
+        return CURLE_OK;
+    if (withheld)
+        return CURLE_OUT_OF_MEMORY;
+    easy->unreliable = true;
+    return CURLE_OK;
+}
+
 CURLcode hook_easy_setopt(real_t real, CURL *handle, CURLoption option, void *value)
 {
     struct easy *easy = easymap_easy(handle);
 
     if (!easy)
         return real->easy_setopt(handle, option, value);
-    CURLcode result = CURLE_OK;
-    if (!curl_options_withheld(&easy->options, option))
-        result = real->easy_setopt(handle, option, value);
+    if (option == CURLOPT_ERRORBUFFER && value) /* its own is as good as ours (curl_call.c) */
+        curl_options_release(&easy->options, SHADOW_ERRORBUFFER);
+    bool withheld = curl_options_withheld(&easy->options, option);
+    CURLcode result = withheld ? CURLE_OK : real->easy_setopt(handle, option, value);
     if (result == CURLE_OK)
-        GUARD_ERRNO({
-            forget_request(easy, option);
-            if (!curl_options_note(&easy->options, option, value))
-                easy->unreliable = true;
-        });
+        GUARD_ERRNO(result = note_option(easy, option, value, withheld));
     return result;
 }
 
@@ -119,19 +129,20 @@ CURLcode hook_easy_getinfo(real_t real, CURL *handle, CURLINFO info, void *value
 
 /* --- the life of a handle ------------------------------------------------------------------ */
 
-/* The shadow of a new copy. One made inside a callback carries our overrides: it gets the
- * application's values at once. */
+/* The shadow of a new copy. One made inside a callback carries our values: it gets the
+ * application's at once, whether or not there is memory for a shadow. */
 static void copy_shadow(const struct easy *easy, CURL *copy)
 {
+    curl_options_restore_copy(&easy->options, easy->real, copy);
     struct easy *twin = easymap_add_easy(copy, easy->real);
-
     if (!twin)
         return;
     struct span model = curl_mime_model(easy);
     if (model.len < sizeof twin->mime_model && model.len > 0)
         memcpy(twin->mime_model, model.ptr, model.len);
     twin->unreliable = easy->unreliable || !curl_options_copy(&twin->options, &easy->options);
-    curl_options_restore(&twin->options, twin->real, copy);
+    /* libcurl copied the mime; at the original's address another's may come to stand. */
+    twin->options.value[SHADOW_MIMEPOST].pointer = NULL;
 }
 
 CURL *hook_easy_duphandle(real_t real, CURL *handle)
@@ -152,7 +163,9 @@ void hook_easy_reset(real_t real, CURL *handle)
     if (!easy)
         return;
     GUARD_ERRNO({
+        bool hsts = easy->options.may_have_hsts;
         curl_options_clear(&easy->options);
+        easy->options.may_have_hsts = hsts; /* a reset forgets neither the hosts nor the share */
         easy->unreliable = easy->answered = false;
         easy->request_known = easy->same_request = false;
         easy->mime_model[0] = '\0';

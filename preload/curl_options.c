@@ -234,12 +234,9 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
     to->no_body = from->no_body;
     to->protocols_by_name = from->protocols_by_name;
     to->may_have_hsts = from->may_have_hsts;
-    to->overridden = from->overridden;
-    for (unsigned i = 0; i < SHADOW_COUNT; i++) {
+    for (unsigned i = 0; i < SHADOW_COUNT; i++)
         if (from->value[i].set)
             good &= set_value((enum shadow_index)i, &to->value[i], from->value[i].pointer);
-        to->value[i].overridden = from->value[i].overridden;
-    }
     if (from->copied_fields) {
         to->copied_fields = malloc(from->copied_size + 1);
         good &= to->copied_fields != NULL;
@@ -298,28 +295,47 @@ static bool is_the_other_protocols(const struct curl_options *options, unsigned 
             options->value[SHADOW_PROTOCOLS].set);
 }
 
-static void restore_one(struct curl_options *options, real_t real, CURL *easy, unsigned index)
+static void put_back(const struct curl_options *options, real_t real, CURL *easy, unsigned index)
 {
-    struct shadow_value *value = &options->value[index];
+    const struct shadow_value *value = &options->value[index];
 
-    value->overridden = false;
     if (!is_the_other_protocols(options, index))
         real->easy_setopt(easy, shadowed[index].option,
                           value->set ? value->pointer : default_of((enum shadow_index)index));
 }
 
+/* One field of libcurl's under two names: putting back either took the other's value away. */
+static void put_back_protocols(const struct curl_options *options, real_t real, CURL *easy)
+{
+    bool overridden = options->value[SHADOW_PROTOCOLS].overridden ||
+                      options->value[SHADOW_PROTOCOLS_STR].overridden;
+
+    if (overridden && options->value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
+        put_back(options, real, easy, SHADOW_PROTOCOLS);
+}
+
+void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy)
+{
+    if (options->overridden == 0)
+        return;
+    for (unsigned i = 0; i < SHADOW_COUNT; i++)
+        if (options->value[i].overridden)
+            put_back(options, real, copy, i);
+    put_back_protocols(options, real, copy);
+}
+
 void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy)
 {
-    bool protocols = options->value[SHADOW_PROTOCOLS].overridden ||
-                     options->value[SHADOW_PROTOCOLS_STR].overridden;
+    curl_options_restore_copy(options, real, easy);
+    for (unsigned i = 0; i < SHADOW_COUNT; i++)
+        options->value[i].overridden = false;
+    options->overridden = 0;
+}
 
-    for (unsigned i = 0; i < SHADOW_COUNT && options->overridden > 0; i++)
-        if (options->value[i].overridden) {
-            options->overridden--;
-            restore_one(options, real, easy, i);
-        }
-    if (protocols && options->value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
-        restore_one(options, real, easy, SHADOW_PROTOCOLS);
+void curl_options_release(struct curl_options *options, enum shadow_index index)
+{
+    options->overridden -= options->value[index].overridden;
+    options->value[index].overridden = false;
 }
 
 /* --- what the request is ------------------------------------------------------------------ */

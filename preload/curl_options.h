@@ -120,7 +120,7 @@ bool curl_options_tells_request(CURLoption option);
 bool curl_options_withheld(const struct curl_options *options, CURLoption option);
 
 void curl_options_clear(struct curl_options *options);
-/* False: no memory; `to` is cleared then. */
+/* The application's values, none overridden. False: no memory; `to` is cleared then. */
 bool curl_options_copy(struct curl_options *to, const struct curl_options *from);
 
 /* Puts `value` into libcurl and marks the option as overridden. */
@@ -136,6 +136,12 @@ static inline void curl_options_restore(struct curl_options *options, real_t rea
     if (options->overridden > 0)
         curl_options_restore_all(options, real, easy);
 }
+
+/* The same for `copy`, a handle that libcurl duplicated from that of `options` and that carries our
+ * values. Needs no memory of ours. */
+void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy);
+/* Lets the option go without putting it back: the application's own setopt is about to. */
+void curl_options_release(struct curl_options *options, enum shadow_index index);
 
 /* "POST", … */
 const char *curl_options_method(const struct curl_options *options);

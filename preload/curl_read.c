@@ -10,16 +10,32 @@
 
 #include <stdio.h>
 
-/* What the application's own callback gives; libcurl's default is fread on stdin. */
+static const struct pulled_body *source_of(struct easy *easy)
+{
+    const struct shadow_value *value = easy->options.value;
+    struct pulled_body *source = &easy->source;
+
+    if (source->known)
+        return source;
+    *source = (struct pulled_body){
+        .read = (curl_read_callback)value[SHADOW_READFUNCTION].pointer,
+        .seek = (curl_seek_callback)value[SHADOW_SEEKFUNCTION].pointer,
+        .ioctl = (curl_ioctl_callback)value[SHADOW_IOCTLFUNCTION].pointer,
+        .read_data = value[SHADOW_READDATA].set ? value[SHADOW_READDATA].pointer : stdin,
+        .seek_data = value[SHADOW_SEEKDATA].pointer,
+        .ioctl_data = value[SHADOW_IOCTLDATA].pointer,
+        .known = true,
+    };
+    return source;
+}
+
+/* What the application's own callback gives; libcurl's default is fread, on stdin. */
 static size_t read_application(struct easy *easy, char *buffer, size_t size, size_t count)
 {
-    const struct shadow_value *function = &easy->options.value[SHADOW_READFUNCTION];
-    const struct shadow_value *data = &easy->options.value[SHADOW_READDATA];
-    void *from = data->set ? data->pointer : stdin; /* as libcurl's default for both */
+    const struct pulled_body *source = source_of(easy);
 
-    if (function->pointer)
-        return ((curl_read_callback)function->pointer)(buffer, size, count, from);
-    return fread(buffer, size, count, from);
+    return source->read ? source->read(buffer, size, count, source->read_data)
+                        : fread(buffer, size, count, source->read_data);
 }
 
 /* Shows the door what it has not seen yet: after a rewind the same bytes come again. True when the
@@ -66,43 +82,30 @@ static size_t read_watched(char *buffer, size_t size, size_t count, void *data)
     return refused ? refuse(easy) : got;
 }
 
-static int rewind_by_ioctl(struct easy *easy, curl_off_t offset, int origin)
+static int rewind_by_ioctl(const struct pulled_body *source, CURL *handle, curl_off_t offset,
+                           int origin)
 {
-    curl_ioctl_callback ioctl =
-        (curl_ioctl_callback)easy->options.value[SHADOW_IOCTLFUNCTION].pointer;
-
     if (offset != 0 || origin != SEEK_SET)
         return CURL_SEEKFUNC_CANTSEEK;
-    return ioctl(easy->handle, CURLIOCMD_RESTARTREAD,
-                 easy->options.value[SHADOW_IOCTLDATA].pointer) == CURLIOE_OK
+    return source->ioctl(handle, CURLIOCMD_RESTARTREAD, source->ioctl_data) == CURLIOE_OK
                ? CURL_SEEKFUNC_OK
                : CURL_SEEKFUNC_FAIL;
-}
-
-/* libcurl seeks a FILE* by itself, but only while fread is its own: with our callback a redirect
- * that sends the body again would fail (error 65). */
-static int seek_file(const struct easy *easy, curl_off_t offset, int origin)
-{
-    const struct shadow_value *data = &easy->options.value[SHADOW_READDATA];
-
-    return fseeko(data->set ? data->pointer : stdin, (off_t)offset, origin) == 0
-               ? CURL_SEEKFUNC_OK
-               : CURL_SEEKFUNC_CANTSEEK;
 }
 
 static int seek_watched(void *data, curl_off_t offset, int origin)
 {
     struct easy *easy = data;
-    const struct shadow_value *seek = &easy->options.value[SHADOW_SEEKFUNCTION];
+    const struct pulled_body *source = source_of(easy);
     int result;
 
-    if (seek->pointer)
-        result = ((curl_seek_callback)seek->pointer)(easy->options.value[SHADOW_SEEKDATA].pointer,
-                                                     offset, origin);
-    else if (easy->options.value[SHADOW_IOCTLFUNCTION].pointer)
-        result = rewind_by_ioctl(easy, offset, origin);
-    else
-        result = seek_file(easy, offset, origin);
+    if (source->seek)
+        result = source->seek(source->seek_data, offset, origin);
+    else if (source->ioctl)
+        result = rewind_by_ioctl(source, easy->handle, offset, origin);
+    else /* libcurl seeks a FILE* by itself, but only while fread is its own: with our callback a
+            redirect that sends the body again would fail (error 65) */
+        result = fseeko(source->read_data, (off_t)offset, origin) == 0 ? CURL_SEEKFUNC_OK
+                                                                       : CURL_SEEKFUNC_CANTSEEK;
     if (result == CURL_SEEKFUNC_OK && origin == SEEK_SET)
         easy->body_at = (uint64_t)offset;
     return result;
@@ -123,6 +126,7 @@ void curl_read_watch(struct easy *easy)
     const curl_seek_callback seek = seek_watched;
 
     easy->body_at = easy->body_shown = 0;
+    easy->source.known = false;
     curl_options_override(options, easy->real, easy->handle, SHADOW_READFUNCTION, (void *)watched);
     curl_options_override(options, easy->real, easy->handle, SHADOW_READDATA, easy);
     if (!can_seek(options))

@@ -18,6 +18,16 @@
 struct multi;
 struct synth_socket;
 
+/* Where a pulled body comes from. libcurl takes these over when a transfer begins: what the
+ * application sets later is for the next one. */
+struct pulled_body {
+    curl_read_callback read; /* NULL: fread */
+    curl_seek_callback seek;
+    curl_ioctl_callback ioctl;
+    void *read_data, *seek_data, *ioctl_data;
+    bool known; /* taken over, at the first read or seek */
+};
+
 struct easy {
     CURL *handle;
     real_t real;
@@ -29,6 +39,7 @@ struct easy {
     uint64_t added_round;                       /* multi->rounds when it was added to it */
     uint64_t started_ns;                        /* CLOCK_MONOTONIC when it was added to its multi */
     uint64_t body_at;            /* where in its body the next byte of our read callback stands */
+    struct pulled_body source;   /* of the watched body under way */
     uint64_t body_shown;         /* so much of it the door has seen */
     struct shim_request request; /* of the URL option, its spans inside the shadow's string */
     bool request_known;

@@ -1,0 +1,212 @@
+/*
+ * late.c - options that change hands at an odd time: while a transfer runs, and between the copies
+ * of a handle.
+ *
+ *   late MODE URL
+ *
+ * Prints what libcurl and the application saw; a run without the breaker prints the same.
+ */
+#include <curl/curl.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char *url;
+
+static size_t sink(char *data, size_t size, size_t count, void *user)
+{
+    (void)data;
+    (void)user;
+    return size * count;
+}
+
+static CURL *new_handle(void)
+{
+    CURL *easy = curl_easy_init();
+
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, sink);
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, 15L);
+    return easy;
+}
+
+static void tell(const char *what, CURL *easy, CURLcode code)
+{
+    long status = 0;
+
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);
+    printf("%s %d %ld\n", what, code, status);
+}
+
+/* --- a pulled body whose source is set anew while it is read -----------------------------------
+ */
+
+/* While set, libbreaker gets no memory; the program and libcurl do. */
+static int starved;
+
+void *calloc(size_t count, size_t size)
+{
+    Dl_info info;
+    void *memory;
+
+    if (starved && dladdr(__builtin_return_address(0), &info) && info.dli_fname &&
+        strstr(info.dli_fname, "libbreaker"))
+        return NULL;
+    memory = malloc(count * size);
+    return memory ? memset(memory, 0, count * size) : NULL;
+}
+
+struct text {
+    CURL *easy;
+    const char *bytes;
+    size_t at;
+    struct text *later; /* set as READDATA at each read */
+    CURL *copy;         /* made at the first read, when asked for */
+    enum { COPY_NONE, COPY_ONE, COPY_STARVED } copies;
+};
+
+static size_t read_text(char *buffer, size_t size, size_t count, void *data)
+{
+    struct text *text = data;
+    size_t left = strlen(text->bytes) - text->at, len = left < 8 ? left : 8;
+
+    (void)size;
+    (void)count;
+    memcpy(buffer, text->bytes + text->at, len);
+    text->at += len;
+    if (text->later)
+        curl_easy_setopt(text->easy, CURLOPT_READDATA, text->later);
+    if (text->copies && !text->copy) {
+        starved = text->copies == COPY_STARVED;
+        text->copy = curl_easy_duphandle(text->easy);
+        starved = 0;
+    }
+    return len;
+}
+
+static void post_text(CURL *easy, struct text *text)
+{
+    text->easy = easy;
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, read_text);
+    curl_easy_setopt(easy, CURLOPT_READDATA, text);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)strlen(text->bytes));
+}
+
+/* libcurl takes READDATA over when the transfer begins; the new one is for the next. */
+static void read_data_set_late(void)
+{
+    struct text second = {.bytes = "{\"x\":\"second, second\",\"model\":\"m\"}"};
+    struct text first = {.bytes = "{\"x\":\"first, first\",\"model\":\"m\"}", .later = &second};
+    CURL *easy = new_handle();
+
+    post_text(easy, &first);
+    tell("first", easy, curl_easy_perform(easy));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)strlen(second.bytes));
+    tell("second", easy, curl_easy_perform(easy));
+    curl_easy_cleanup(easy);
+}
+
+/* A copy made while the body is read is as the application set the original. */
+static void copy_while_read(int copies)
+{
+    struct text text = {.bytes = "{\"x\":\"x\",\"model\":\"m\"}", .copies = copies};
+    CURL *easy = new_handle();
+
+    post_text(easy, &text);
+    tell("original", easy, curl_easy_perform(easy));
+    curl_easy_cleanup(easy);
+    text.at = 0;
+    tell("copy", text.copy, curl_easy_perform(text.copy));
+    curl_easy_cleanup(text.copy);
+}
+
+static void copied_while_read(void)
+{
+    copy_while_read(COPY_ONE);
+}
+
+static void copied_without_memory(void)
+{
+    copy_while_read(COPY_STARVED);
+}
+
+/* --- the copy of a mime ------------------------------------------------------------------------
+ */
+
+static curl_mime *mime_of(CURL *easy, const char *model)
+{
+    curl_mime *mime = curl_mime_init(easy);
+    curl_mimepart *part = curl_mime_addpart(mime);
+
+    curl_mime_name(part, "model");
+    curl_mime_data(part, model, CURL_ZERO_TERMINATED);
+    curl_easy_setopt(easy, CURLOPT_MIMEPOST, mime);
+    return mime;
+}
+
+/* The copy keeps the mime of its making, whatever comes to stand at that address. */
+static void mime_of_a_copy(void)
+{
+    CURL *easy = new_handle();
+    curl_mime *fine = mime_of(easy, "fine");
+    CURL *copy = curl_easy_duphandle(easy);
+
+    curl_easy_setopt(easy, CURLOPT_MIMEPOST, NULL);
+    curl_mime_free(fine);
+    curl_mime *shut = mime_of(easy, "shut");
+    tell("copy", copy, curl_easy_perform(copy));
+    curl_easy_cleanup(copy);
+    curl_easy_cleanup(easy);
+    curl_mime_free(shut);
+}
+
+/* --- words for an error, asked for late --------------------------------------------------------
+ */
+
+static void error_buffer_set_late(void)
+{
+    static char words[CURL_ERROR_SIZE];
+    CURLM *multi = curl_multi_init();
+    CURL *easy = new_handle();
+    int running = 1, queued;
+
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"m\"}");
+    curl_multi_add_handle(multi, easy);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, words);
+    while (running) {
+        curl_multi_perform(multi, &running);
+        curl_multi_poll(multi, NULL, 0, 100, NULL);
+    }
+    CURLMsg *message = curl_multi_info_read(multi, &queued);
+    printf("%d %s\n", message ? message->data.result : -1, *words ? "words" : "no words");
+    curl_multi_remove_handle(multi, easy);
+    curl_easy_cleanup(easy);
+    curl_multi_cleanup(multi);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } modes[] = {{"read-data", read_data_set_late},
+                 {"copied", copied_while_read},
+                 {"copied-starved", copied_without_memory},
+                 {"mime-copy", mime_of_a_copy},
+                 {"error-buffer", error_buffer_set_late}};
+
+    if (argc != 3)
+        return 2;
+    url = argv[2];
+    curl_global_init(CURL_GLOBAL_DEFAULT);
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (strcmp(modes[i].name, argv[1]) == 0) {
+            modes[i].run();
+            return 0;
+        }
+    return 2;
+}

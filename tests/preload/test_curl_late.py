@@ -1,0 +1,54 @@
+"""Options that change hands at an odd time (curl/late.c): what the program and the provider see is what they see
+without us."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+SOURCE = Path(__file__).with_name("curl") / "late.c"
+
+
+@pytest.fixture
+def late(compile_c):
+    return compile_c(SOURCE, "-lcurl", name="late")
+
+
+def same(breaker_env, provider, *command):
+    """Runs it bare, then covered: the same words and the same bodies at the provider. Returns the words."""
+    seen = []
+    for run in (breaker_env.run_bare, breaker_env.run):
+        done = run(*command)
+        assert (done.returncode, done.stderr) == (0, b""), done
+        bodies = [re.sub(rb"-{20,}[0-9a-zA-Z]+", b"boundary", request.body) for request in provider.requests]
+        seen.append((done.stdout, bodies))
+        provider.requests.clear()
+    assert seen[0] == seen[1]
+    return seen[1][0].decode()
+
+
+def test_read_data_set_while_it_is_read(late, breaker_env, provider):
+    same(breaker_env, provider, late, "read-data", provider.url())
+    assert breaker_env.calls(provider.key("m"))["success"] == 2
+
+
+def test_a_copy_made_while_the_body_is_read(late, breaker_env, provider):
+    same(breaker_env, provider, late, "copied", provider.url())
+    assert breaker_env.calls(provider.key("m"))["success"] == 2
+
+
+def test_a_copy_for_which_we_have_no_memory(late, breaker_env, provider):
+    """It runs uncovered, and is the application's all the same: nothing of ours is left in it."""
+    same(breaker_env, provider, late, "copied-starved", provider.url())
+    assert breaker_env.calls(provider.key("m"))["success"] == 1
+
+
+def test_the_model_of_a_copied_mime(late, breaker_env, provider):
+    breaker_env.command("force", "--create", "open", provider.key("shut"))
+    assert same(breaker_env, provider, late, "mime-copy", provider.url("/v1/audio/transcriptions")) == "copy 0 200\n"
+    assert breaker_env.calls(provider.key("fine"))["success"] == 1
+
+
+def test_an_error_buffer_set_after_add_handle(late, breaker_env, provider):
+    url = provider.url().replace("http", "https", 1)  # plain http answers
+    assert same(breaker_env, provider, late, "error-buffer", url) == "35 words\n"
