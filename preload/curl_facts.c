@@ -220,12 +220,24 @@ static enum call_end_kind behind_the_proxy(const struct easy *easy, enum call_en
     }
 }
 
-/* From the connect on; before it there was only the queue and the name. */
+#define INFO_QUEUE_TIME ((CURLINFO)(CURLINFO_OFF_T + 65)) /* CURLINFO_QUEUE_TIME_T, since 8.6.0 */
+
+/* From the connect on; before it there were only the queue and the name. What libcurl tells of the
+ * name begins behind the queue; what a total counts, before it. */
 static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
 {
-    uint64_t lookup = info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
+    uint64_t before = info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
 
-    return total_ns > lookup ? total_ns - lookup : 0;
+    if (easy->real->version >= 0x080600)
+        before += info_offset(easy, INFO_QUEUE_TIME) * 1000;
+    else if (easy->multi && easy->multi->queues)
+        return easy->left_queue_ns ? curl_facts_now() - easy->left_queue_ns : 0;
+    return total_ns > before ? total_ns - before : 0;
+}
+
+bool curl_facts_left_queue(const struct easy *easy)
+{
+    return !never_connected(easy);
 }
 
 static struct call_end end_of(const struct easy *easy, enum call_end_kind kind, uint16_t status,

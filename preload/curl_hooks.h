@@ -2,7 +2,7 @@
  * curl_hooks.h - the testable logic behind each exported curl entry (curl_entries.c holds those).
  *
  * hook_<name>(real, …) behaves as real-><name>(…) would, plus the breaker. `real` is never NULL and
- * is the library that the handle belongs to. For the variadic pair the one argument came as a
+ * is the library that the handle belongs to. For the variadic ones the one argument came as a
  * pointer-sized word.
  */
 #ifndef BREAKER_PRELOAD_CURL_HOOKS_H
@@ -29,6 +29,7 @@ CURLMcode hook_multi_socket_action(real_t real, CURLM *multi, curl_socket_t s, i
                                    int *running);
 CURLMsg *hook_multi_info_read(real_t real, CURLM *multi, int *queued);
 CURLMcode hook_multi_cleanup(real_t real, CURLM *multi);
+CURLMcode hook_multi_setopt(real_t real, CURLM *multi, CURLMoption option, void *value);
 CURLcode hook_easy_setopt(real_t real, CURL *easy, CURLoption option, void *value);
 CURLcode hook_easy_getinfo(real_t real, CURL *easy, CURLINFO info, void *value);
 curl_mime *hook_mime_init(real_t real, CURL *easy);

@@ -67,6 +67,7 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(IGNORE_CONTENT_LENGTH, LONG)                                                            \
     SHADOW(CONNECT_ONLY, LONG)                                                                     \
     SHADOW(HTTPAUTH, LONG)                                                                         \
+    SHADOW(PIPEWAIT, LONG)                                                                         \
     SHADOW(FOLLOWLOCATION, LONG)                                                                   \
     SHADOW(ERRORBUFFER, POINTER)
 

@@ -38,7 +38,8 @@ struct easy {
     struct easy *next_refused;                  /* in multi->refused */
     uint64_t added_round;                       /* multi->rounds when it was added to it */
     uint64_t started_ns;                        /* CLOCK_MONOTONIC when it was added to its multi */
-    uint64_t body_at;            /* where in its body the next byte of our read callback stands */
+    uint64_t left_queue_ns; /* when it was first seen to have left that multi's queue; 0: not yet */
+    uint64_t body_at;       /* where in its body the next byte of our read callback stands */
     struct pulled_body source;   /* of the watched body under way */
     uint64_t body_shown;         /* so much of it the door has seen */
     struct shim_request request; /* of the URL option, its spans inside the shadow's string */
@@ -53,6 +54,8 @@ struct easy {
     bool answered_https;
     bool paused;
     bool done_unread;            /* its DONE waits in multi->unread */
+    bool stranded;               /* libcurl did not take it back for our answer: ours to remove */
+    struct call_end end;         /* of a multi that is cleaned up under it: how far it came */
     char *answered_url;          /* owned: what getinfo tells while `answered`, else NULL */
     struct synth_socket *socket; /* of the answer under way, else NULL */
     struct mime_node *mimes;
@@ -74,6 +77,7 @@ struct multi {
     uint64_t rounds;              /* performs so far, the one under way included */
     struct easy *refused;         /* to be answered by us after the perform under way */
     struct unread *unread, *last; /* oldest first */
+    bool queues;                  /* a member may wait in it before it connects */
     curl_off_t broken_port;       /* local port of the connection that failed last */
     uint64_t broken_ns;           /* and when */
 };
