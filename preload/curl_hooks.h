@@ -38,12 +38,4 @@ CURLcode hook_mime_name(real_t real, curl_mimepart *part, const char *name);
 CURLcode hook_mime_data(real_t real, curl_mimepart *part, const char *data, size_t size);
 void hook_mime_free(real_t real, curl_mime *mime);
 
-/*
- * The connect hook asks: is this descriptor one end of a synthetic answer that libcurl 7.88.0/.1
- * is about to connect() although it was told ALREADY_CONNECTED (FIELD-NOTES 2.4)? True once per
- * mark; the mark is gone afterwards. Async-signal-safe, no lock, no allocation; false at once when
- * no mark is set anywhere. Lives in curl_synth.c.
- */
-bool curl_synth_take_mark(int fd);
-
 #endif

@@ -9,56 +9,19 @@
  */
 #include "curl_call.h"
 #include "guard.h"
+#include "synth_mark.h"
 #include "synth_pair.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/socket.h>
 
-/* --- the mark for connect() --------------------------------------------------------------- */
-
-#define MARKS 256
-
-/* Descriptors + 1 that connect() shall answer for once; 0 = free. Set just before libcurl gets the
- * descriptor, taken by the connect hook, removed before the descriptor is closed: a stale one would
- * break the next connection with that number. `mark_count` lets the hook pass at the cost of one
- * load. */
-static _Atomic int marks[MARKS];
-static atomic_uint mark_count;
-
-static bool set_mark(int fd)
-{
-    for (unsigned i = 0; i < MARKS; i++) {
-        int expected = 0;
-        if (atomic_compare_exchange_strong(&marks[i], &expected, fd + 1)) {
-            atomic_fetch_add(&mark_count, 1);
-            return true;
-        }
-    }
-    return false;
-}
-
-bool curl_synth_take_mark(int fd)
-{
-    if (atomic_load_explicit(&mark_count, memory_order_relaxed) == 0 || fd < 0)
-        return false;
-    for (unsigned i = 0; i < MARKS; i++) {
-        int expected = fd + 1;
-        if (atomic_compare_exchange_strong(&marks[i], &expected, 0)) {
-            atomic_fetch_sub(&mark_count, 1);
-            return true;
-        }
-    }
-    return false;
-}
+/* --- the connection ------------------------------------------------------------------------ */
 
 /* Only these two call connect() on what they were told is connected. */
 static bool needs_mark(const struct easy *easy)
 {
     return easy->real->version == 0x075800 || easy->real->version == 0x075801;
 }
-
-/* --- the connection ------------------------------------------------------------------------ */
 
 /* The pair of the answer under way. Shared by the handle that prepared the answer and by libcurl's
  * connection, which may close after the handle is done with it: whoever comes last frees it. */
@@ -77,7 +40,7 @@ static bool fill_pair(const struct easy *easy, const struct synth_socket *synth)
 
     return send(synth->pair.far, response, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len &&
            (synth->reusable || shutdown(synth->pair.far, SHUT_WR) == 0) &&
-           (!needs_mark(easy) || set_mark(synth->pair.near));
+           (!needs_mark(easy) || synth_mark_set(synth->pair.near));
 }
 
 static curl_socket_t take_answer(const struct easy *easy)
@@ -120,7 +83,7 @@ static void close_pair(struct synth_socket *synth)
 
 static int close_answer(void *data, curl_socket_t fd)
 {
-    curl_synth_take_mark(fd); /* when it was closed unconnected */
+    synth_mark_take(fd); /* when it was closed unconnected */
     GUARD_ERRNO(close_pair(data));
     return 0;
 }
