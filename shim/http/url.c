@@ -79,7 +79,7 @@ static bool split_authority(struct span authority, struct url *url)
         url->host = span_of(authority.ptr, end);
         rest = span_skip(authority, end);
     }
-    if (url->host.len == 0)
+    if (url->host.len == 0 || index_of_any(url->host, " \t\r\n") < url->host.len)
         return false;
     if (rest.len == 0)
         return true;
@@ -90,8 +90,6 @@ bool url_parse(struct span text, struct url *out)
 {
     struct url url = {.query = SPAN_NONE};
 
-    while (text.len > 0 && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
-        text = span_skip(text, 1);
     if (!text.ptr || !take_scheme(&text, &url.scheme))
         return false;
     url.port =

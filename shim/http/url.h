@@ -2,7 +2,8 @@
  * url.h - takes a URL apart as far as routing needs it. Borrowed spans into the text given.
  *
  * Accepts what libcurl accepts: no scheme ("example.com/x": http), userinfo, IPv6 literals in
- * brackets (kept, with a zone id dropped), back slashes and spaces left alone. Pure.
+ * brackets (kept, with a zone id dropped), back slashes left alone; in the path spaces too. Spells
+ * nothing anew: of libcurl's URLs that is libcurl's own part (preload/curl_url.c). Pure.
  */
 #ifndef BREAKER_HTTP_URL_H
 #define BREAKER_HTTP_URL_H
@@ -19,7 +20,7 @@ struct url {
     struct span query;  /* after '?', without fragment; SPAN_NONE when there is none */
 };
 
-/* False: no URL with a host (file:, empty, port not 1..65535); *out untouched. */
+/* False: no URL with a host (file:, empty, blanks in it, port not 1..65535); *out untouched. */
 bool url_parse(struct span text, struct url *out);
 
 /* Key H: host in lower case, one trailing dot dropped, ":port" unless 443. Writes at most `size`

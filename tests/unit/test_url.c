@@ -44,7 +44,7 @@ static void test_taken_apart(void **state)
         {"http://h:65535/p", "http", "h", 65535, "/p", NULL},
         {"http:/h/p", "http", "h", 80, "/p", NULL},
         {"http:///h/p", "http", "h", 80, "/p", NULL},
-        {"  http://h/a b\\c", "http", "h", 80, "/a b\\c", NULL},
+        {"http://h/a b\\c", "http", "h", 80, "/a b\\c", NULL},
         {"wss://h/x", "wss", "h", 443, "/x", NULL},
         {"ws://h/x", "ws", "h", 80, "/x", NULL},
         {"ftp://h/x", "ftp", "h", 80, "/x", NULL},
@@ -90,6 +90,11 @@ static void test_refused(void **state)
         "http://[::1]x/",
         "http://[::1]80/",
         "http:////h/",
+        "  http://h/",
+        "\thttp://h/",
+        "\nh/",
+        "http://h /",
+        "http://a b:80/",
     };
 
     (void)state;
