@@ -30,25 +30,16 @@ static void feed_body(struct easy *easy)
     shim_body(&easy->call, SPAN_LIT(""), true);
 }
 
-/* The URL option stays as it is for many calls: it is taken apart once. */
-static bool know_request(struct easy *easy)
-{
-    const char *url = easy->options.value[SHADOW_URL].string;
-
-    if (!easy->request_known && url && !easy->options.value[SHADOW_CURLU].pointer &&
-        !easy->options.value[SHADOW_DEFAULT_PROTOCOL].string)
-        easy->request_known = shim_request_of_url(span_str(url), &easy->request);
-    return easy->request_known;
-}
-
 /* The request's own text: *owned holds what the spans point into, if anything. False: no URL with a
- * host. */
+ * host that libcurl takes: it says so itself. */
 static bool request_of(struct easy *easy, struct shim_request *request, char **owned)
 {
     const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
 
     *owned = NULL;
-    if (know_request(easy)) {
+    if (curl_url_know(easy)) {
+        if (!easy->request.host.ptr)
+            return false;
         *request = easy->request;
     } else {
         const char *url = curl_url_of(easy, owned);

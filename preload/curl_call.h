@@ -27,11 +27,14 @@ void curl_call_answer(struct easy *easy);
  * one that the application ended. */
 void curl_multi_forget(struct easy *easy);
 
-/* curl_url.c. The URL that the application set: CURLU first, as libcurl does. NULL when there is
- * none. Borrowed, or held by *owned, to be freed with free() in any case. */
+/* curl_url.c. The URL that the application set, CURLU first, as the handle's libcurl spells it, in
+ * EFFECTIVE_URL too: with scheme and path, numbers and dots resolved. NULL when there is none, or
+ * none that libcurl takes. Borrowed, or held by *owned, to be freed with free() in any case. */
 const char *curl_url_of(const struct easy *easy, char **owned);
-/* As libcurl's EFFECTIVE_URL spells it: with scheme and path. Owned; NULL without memory. */
-char *curl_url_told(const char *url);
+/* The URL option stays as it is for many calls: it is spelled and taken apart once, into easy->url
+ * and easy->request (without a host where libcurl does not take it, or it has none). False: other
+ * options have a say in it, to be asked by curl_url_of() each time. */
+bool curl_url_know(struct easy *easy);
 /* For the synthetic answer: the same in plain http, or of a numeric host. Owned. */
 char *curl_url_for_answer(const char *url, bool numeric);
 /* What getaddrinfo is never asked for, and no HSTS entry names. Nobody is connected to. */

@@ -192,6 +192,7 @@ bool curl_options_tells_request(CURLoption option)
     case CURLOPT_URL:
     case CURLOPT_CURLU:
     case CURLOPT_DEFAULT_PROTOCOL:
+    case CURLOPT_PATH_AS_IS:
     case CURLOPT_PORT:
     case CURLOPT_CUSTOMREQUEST:
     case CURLOPT_HTTPGET:

@@ -23,6 +23,7 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(URL, STRING)                                                                            \
     SHADOW(CURLU, POINTER)                                                                         \
     SHADOW(DEFAULT_PROTOCOL, STRING)                                                               \
+    SHADOW(PATH_AS_IS, LONG)                                                                       \
     SHADOW(PORT, LONG)                                                                             \
     SHADOW(CUSTOMREQUEST, STRING)                                                                  \
     SHADOW(POSTFIELDS, POINTER)                                                                    \

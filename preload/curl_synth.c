@@ -13,6 +13,7 @@
 #include "synth_pair.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 
 /* --- the connection ------------------------------------------------------------------------ */
@@ -194,7 +195,7 @@ static void override_url(struct easy *easy)
     const char *url = curl_url_of(easy, &owned);
 
     free(easy->answered_url);
-    easy->answered_url = url ? curl_url_told(url) : NULL;
+    easy->answered_url = url ? strdup(url) : NULL;
     easy->answered_https = url && curl_url_is_https(url);
     own = url ? curl_url_for_answer(url, easy->options.may_have_hsts) : NULL;
     override_pointer(easy, SHADOW_URL, own ? own : "http://" CURL_URL_NUMERIC "/");

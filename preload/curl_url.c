@@ -1,103 +1,127 @@
 /*
- * curl_url.c - the URL of a transfer: as the application set it, as libcurl would tell it back, and
- * as the synthetic answer needs it.
+ * curl_url.c - the URL of a transfer, in the spelling that libcurl itself goes by. There are many
+ * ways to write one place ("http:/127.1:080/a/../b") and what libcurl makes of them differs between
+ * its versions: so it is asked, by its URL API, as it asks itself.
  */
 #include "curl_call.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* From a CURLU, which wins over the URL option. */
-static char *url_of_object(const struct easy *easy, CURLU *url)
+#ifndef CURLU_GET_EMPTY /* since 8.8.0 */
+#define CURLU_GET_EMPTY (1 << 14)
+#endif
+
+/* --- libcurl's spelling --------------------------------------------------------------------- */
+
+static char *copy_of(real_t real, CURLU *object, unsigned flags)
 {
     char *text = NULL, *copy;
 
-    if (!easy->real->url_get || !easy->real->free ||
-        easy->real->url_get(url, CURLUPART_URL, &text, 0) != CURLUE_OK)
+    if (!real->url_get || !real->free ||
+        real->url_get(object, CURLUPART_URL, &text, flags) != CURLUE_OK)
         return NULL;
     copy = strdup(text);
-    easy->real->free(text);
+    real->free(text);
     return copy;
 }
 
-/* scheme "://" authority rest; the scheme may be missing. */
-struct parts {
-    struct span scheme, authority, rest; /* the rest: from the path on */
-};
-
-static struct parts split(const char *url)
+/* As libcurl sets them for its own reading of the URL option. DISALLOW_USERNAME_IN_URL is left out:
+ * what it forbids libcurl refuses by itself, of our answer's URL too. */
+static unsigned flags_of(const struct easy *easy)
 {
-    struct parts parts = {.scheme = SPAN_LIT("http")};
-    const char *end = url;
-
-    while (*end && *end != ':' && *end != '/' && *end != '?' && *end != '#')
-        end++;
-    if (strncmp(end, "://", 3) == 0) {
-        parts.scheme = span_of(url, (size_t)(end - url));
-        url = end = end + 3;
-    }
-    while (*end && *end != '/' && *end != '?' && *end != '#')
-        end++;
-    parts.authority = span_of(url, (size_t)(end - url));
-    parts.rest = span_str(end);
-    return parts;
+    return CURLU_GUESS_SCHEME | CURLU_NON_SUPPORT_SCHEME |
+           (easy->options.value[SHADOW_PATH_AS_IS].number ? CURLU_PATH_AS_IS : 0);
 }
 
-static char *put(char *at, struct span text)
+static bool has_scheme(const char *url)
 {
-    memcpy(at, text.ptr, text.len);
-    return at + text.len;
+    size_t len = strspn(url, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789+-.");
+
+    return len > 0 && strncmp(url + len, ":/", 2) == 0;
 }
 
-static char *join(struct span scheme, struct span authority, struct span rest)
+static char *with_scheme(const char *scheme, const char *url)
 {
-    char *url = malloc(scheme.len + 3 + authority.len + 1 + rest.len + 1), *at = url;
+    char *full;
 
-    if (!url)
-        return NULL;
-    at = put(put(put(at, scheme), SPAN_LIT("://")), authority);
-    if (rest.len == 0 || *rest.ptr != '/')
-        *at++ = '/';
-    *put(at, rest) = '\0';
-    return url;
+    if (has_scheme(url))
+        return strdup(url);
+    return asprintf(&full, "%s://%s", scheme, url) < 0 ? NULL : full;
+}
+
+/* NULL: libcurl does not take it, or no memory. */
+static char *spell(const struct easy *easy, const char *url)
+{
+    real_t real = easy->real;
+    char *spelled = NULL;
+
+    if (!real->url || !real->url_set || !real->url_cleanup)
+        return with_scheme("http", url); /* before 7.62 */
+    CURLU *object = real->url();
+    if (object && real->url_set(object, CURLUPART_URL, url, flags_of(easy)) == CURLUE_OK)
+        spelled = copy_of(real, object, real->version >= 0x081500 ? CURLU_GET_EMPTY : 0);
+    real->url_cleanup(object);
+    return spelled;
+}
+
+/* --- of a handle ---------------------------------------------------------------------------- */
+
+bool curl_url_know(struct easy *easy)
+{
+    const struct shadow_value *value = easy->options.value;
+
+    if (easy->request_known && easy->url_flags == flags_of(easy))
+        return true;
+    if (!value[SHADOW_URL].string || value[SHADOW_CURLU].pointer ||
+        value[SHADOW_DEFAULT_PROTOCOL].string)
+        return false;
+    free(easy->url);
+    easy->url = spell(easy, value[SHADOW_URL].string);
+    easy->url_flags = flags_of(easy);
+    easy->request = (struct shim_request){.host = SPAN_NONE};
+    if (easy->url)
+        shim_request_of_url(span_str(easy->url), &easy->request);
+    return easy->request_known = true;
 }
 
 const char *curl_url_of(const struct easy *easy, char **owned)
 {
-    CURLU *object = easy->options.value[SHADOW_CURLU].pointer;
-    const char *url = easy->options.value[SHADOW_URL].string;
-    const char *scheme = easy->options.value[SHADOW_DEFAULT_PROTOCOL].string;
+    const struct shadow_value *value = easy->options.value;
+    const char *scheme = value[SHADOW_DEFAULT_PROTOCOL].string;
 
     *owned = NULL;
-    if (object)
-        return *owned = url_of_object(easy, object);
-    if (url && scheme && !strstr(url, "://")) {
-        struct parts parts = split(url);
-        return *owned = join(span_str(scheme), parts.authority, parts.rest);
-    }
-    return url;
-}
-
-char *curl_url_told(const char *url)
-{
-    struct parts parts = split(url);
-    char *told = join(parts.scheme, parts.authority, parts.rest);
-
-    for (char *c = told; c && *c != ':'; c++)
-        if (*c >= 'A' && *c <= 'Z')
-            *c = (char)(*c - 'A' + 'a');
-    return told;
+    if (value[SHADOW_CURLU].pointer)
+        return *owned = copy_of(easy->real, value[SHADOW_CURLU].pointer, 0);
+    if (!value[SHADOW_URL].string)
+        return NULL;
+    if (easy->request_known)
+        return easy->url;
+    if (!scheme)
+        return *owned = spell(easy, value[SHADOW_URL].string);
+    char *full = with_scheme(scheme, value[SHADOW_URL].string);
+    *owned = full ? spell(easy, full) : NULL;
+    free(full);
+    return *owned;
 }
 
 char *curl_url_for_answer(const char *url, bool numeric)
 {
-    struct parts parts = split(url);
+    const char *scheme_end = strstr(url, "://");
+    const char *authority = scheme_end ? scheme_end + 3 : url;
+    size_t len = strcspn(authority, "/?#");
+    const char *user_end = memrchr(authority, '@', len);
+    int user_len = user_end ? (int)(user_end + 1 - authority) : 0;
+    char *answer;
+    int made = numeric ? asprintf(&answer, "http://%.*s" CURL_URL_NUMERIC "%s", user_len, authority,
+                                  authority + len)
+                       : asprintf(&answer, "http://%s", authority);
 
-    return join(SPAN_LIT("http"), numeric ? SPAN_LIT(CURL_URL_NUMERIC) : parts.authority,
-                parts.rest);
+    return made < 0 ? NULL : answer;
 }
 
 bool curl_url_is_https(const char *url)
 {
-    return span_ieq(split(url).scheme, SPAN_LIT("https"));
+    return strncasecmp(url, "https:", 6) == 0;
 }

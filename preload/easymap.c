@@ -193,6 +193,7 @@ void easymap_remove_easy(struct easy *easy)
     remove_mimes(easy, NULL);
     curl_options_clear(&easy->options);
     free(easy->answered_url);
+    free(easy->url);
     free(easy);
 }
 

@@ -42,9 +42,11 @@ struct easy {
     uint64_t body_at;       /* where in its body the next byte of our read callback stands */
     struct pulled_body source;   /* of the watched body under way */
     uint64_t body_shown;         /* so much of it the door has seen */
-    struct shim_request request; /* of the URL option, its spans inside the shadow's string */
-    bool request_known;
-    bool https;        /* the scheme of the request that was opened last */
+    struct shim_request request; /* of the URL option, its spans inside `url` */
+    char *url;                   /* owned: as libcurl spells it; NULL: it does not take it */
+    unsigned url_flags;          /* what it was spelled with */
+    bool request_known;          /* url and request are those of the URL option */
+    bool https;                  /* the scheme of the request that was opened last */
     bool same_request; /* no option that tells the request was set since the last shim_open */
     bool unreliable;   /* the shadow is not to be trusted: the handle runs uncovered */
     bool performing;   /* inside its own curl_easy_perform */
