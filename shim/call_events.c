@@ -11,12 +11,24 @@ static const struct {
     [BREAKER_CLOSED_AGAIN] = {"half_open", "closed"}, [BREAKER_PROBING] = {"open", "half_open"},
 };
 
-/* A burst of refusals is told once in so long per key. */
+/* A breaker that refuses is told at the first refusal and then once in so long per key. */
 #define REFUSAL_LOG_NS (UINT64_C(10) * CLOCK_NS_PER_S)
 
 static struct span key_of(const struct call *call, bool model)
 {
     return model ? call_model_key(call) : call_host_key(call);
+}
+
+/* As `status` showed it before: a trip is the failure after failure_threshold - 1 others, which
+ * show as degraded when they reached degrade_threshold. */
+static const char *from_name(const struct call_side *side, enum breaker_change change)
+{
+    const struct breaker_policy *policy = &side->policy.breaker;
+
+    if (change == BREAKER_TRIPPED && policy->degrade_threshold > 0 &&
+        policy->degrade_threshold < policy->failure_threshold)
+        return breaker_state_name(BREAKER_SHOW_DEGRADED);
+    return change_names[change].from;
 }
 
 void call_log_change(const struct call *call, bool model, enum breaker_change change,
@@ -29,7 +41,7 @@ void call_log_change(const struct call *call, bool model, enum breaker_change ch
     struct log_event event = {
         .event = "transition",
         .key = key_of(call, model),
-        .from = change_names[change].from,
+        .from = from_name(model ? &call->model : &call->host, change),
         .to = change_names[change].to,
     };
     if (cause == CAUSE_STATUS) {
@@ -60,7 +72,7 @@ void call_log_refusal(const struct call *call, uint64_t now)
         .key = key_of(call, call->refusal.model),
         .from = breaker_state_name(call->refusal.state),
         .cause = breaker_state_name(call->refusal.state),
-        .count = slot_totals(slot).refused,
+        .refused_total = slot_totals(slot).refused,
     };
     process_log(call->config, &event);
 }

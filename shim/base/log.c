@@ -161,8 +161,8 @@ size_t log_render(const struct log_event *event, int64_t wall_ms, int pid, const
     put_member(&line, "to", span_str(event->to), SHORT_MAX);
     put_member(&line, "cause", span_str(event->cause), CAUSE_MAX);
     put_member(&line, "detail", span_str(event->detail), DETAIL_MAX);
-    if (event->count)
-        put_number(&line, "count", event->count);
+    if (event->refused_total)
+        put_number(&line, "refused_total", event->refused_total);
     put_number(&line, "pid", (unsigned)pid);
     put_member(&line, "program", span_str(program), PROGRAM_MAX);
     buf[line.at++] = '}';
@@ -220,7 +220,7 @@ void log_write(const char *path, const struct log_event *event, int64_t wall_ms)
 
     /* Opening is an event of its own for a FIFO's reader or a device; the descriptor is judged
      * again, since the path may change in between. */
-    if (stat(path, &st) != 0 || S_ISREG(st.st_mode)) {
+    if (*path == '/' && (stat(path, &st) != 0 || S_ISREG(st.st_mode))) {
         int fd = open(
             path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
             0600);

@@ -3,8 +3,9 @@
  *
  * Never carries a secret: callers pass keys, names and causes only. A log that cannot be written is
  * no trouble of the application: the line is dropped in silence (the fail-open path). Only a
- * regular file is written to (no FIFO, no device), 0600 when created; nothing is written past
- * RLIMIT_FSIZE (the kernel would kill the application with SIGXFSZ). Keeps errno.
+ * regular file at an absolute path is written to (no FIFO, no device, no symlink: a relative one
+ * would be a file in whatever directory the program is in), 0600 when created; nothing is written
+ * past RLIMIT_FSIZE (the kernel would kill the application with SIGXFSZ). Keeps errno.
  */
 #ifndef BREAKER_BASE_LOG_H
 #define BREAKER_BASE_LOG_H
@@ -19,11 +20,12 @@
 struct log_event {
     const char *event; /* "transition", "refused", "config", "table" */
     struct span key;
-    const char *from;
+    const char *from; /* state before; of "refused": the state that refuses */
     const char *to;
-    const char *cause;  /* "status 503", "connect", "manual", … */
-    const char *detail; /* free text: "file:line: key: …" */
-    uint64_t count;     /* refusals in the burst; left out when 0 */
+    const char *cause;      /* "status 503", "connect", "manual", … */
+    const char *detail;     /* free text: "file:line: key: …" */
+    uint64_t refused_total; /* of the key's slot, by all processes, as long as its table lives; left
+                               out when 0. How many a burst had: the difference of two lines */
 };
 
 #define LOG_LINE_MAX 2048 /* longer values are cut so that the line stays whole */

@@ -62,7 +62,7 @@ static void assert_rendered(const struct log_event *event, int64_t wall_ms, cons
 static void test_render(void **state)
 {
     (void)state;
-    struct log_event burst = {.event = "refused", .key = {"h", 1}, .count = 35};
+    struct log_event burst = {.event = "refused", .key = {"h", 1}, .refused_total = 35};
 
     assert_rendered(
         &EVENT, INT64_C(1793166605007),
@@ -71,7 +71,7 @@ static void test_render(void **state)
         "\"program\":\"curl\"}\n");
     assert_rendered(&burst, 0,
                     "{\"time\":\"1970-01-01T00:00:00.000Z\",\"event\":\"refused\",\"key\":\"h\","
-                    "\"count\":35,\"pid\":42,\"program\":\"curl\"}\n");
+                    "\"refused_total\":35,\"pid\":42,\"program\":\"curl\"}\n");
 }
 
 static void test_dates(void **state)
@@ -140,7 +140,7 @@ static void test_long_values_keep_the_line_whole(void **state)
                                   .to = big,
                                   .cause = big,
                                   .detail = big,
-                                  .count = UINT64_MAX};
+                                  .refused_total = UINT64_MAX};
         size_t len = log_render(&event, INT64_MAX, INT32_MAX, big, line, sizeof line);
         assert_true(len > 1000 && len <= LOG_LINE_MAX);
         assert_memory_equal(line + len - 3, "\"}\n", 3);
@@ -232,6 +232,21 @@ static int run_limited(rlim_t limit, int lines)
     return status;
 }
 
+/* What a configuration refused must not become a file in the directory of the moment. */
+static void test_only_absolute_paths(void **state)
+{
+    (void)state;
+    char before[4096];
+
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(dir), 0);
+    log_write("events.log", &EVENT, 0);
+    log_write("./events.log", &EVENT, 0);
+    log_write("", &EVENT, 0);
+    assert_int_equal(chdir(before), 0);
+    assert_int_not_equal(access(path, F_OK), 0);
+}
+
 static void test_file_size_limit_kills_nobody(void **state)
 {
     (void)state;
@@ -261,6 +276,7 @@ int main(void)
         cmocka_unit_test_teardown(test_write_appends_and_keeps_errno, clear),
         cmocka_unit_test_teardown(test_odd_umask, clear),
         cmocka_unit_test_teardown(test_only_regular_files, clear),
+        cmocka_unit_test_teardown(test_only_absolute_paths, clear),
         cmocka_unit_test_teardown(test_file_size_limit_kills_nobody, clear),
     };
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -398,6 +398,86 @@ static void body_the_same_request_is_opened_again(void)
     CHECK(shim_open_again(&call, &need) && need != SHIM_UNCOVERED);
 }
 
+/* The log's n-th line (from 0) into `line`; false: there are fewer. */
+static bool read_log(unsigned n, char *line, int size)
+{
+    FILE *file = fopen(getenv("BREAKER_LOG"), "r");
+    bool found = file != NULL;
+
+    for (unsigned i = 0; found && i <= n; i++)
+        found = fgets(line, size, file) != NULL;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void log_beside_the_table(void)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%.*s/log", (int)strlen(getenv("BREAKER_TABLE")) - 6,
+             getenv("BREAKER_TABLE"));
+    setenv("BREAKER_LOG", path, 1);
+}
+
+static void body_the_log_tells_of_states_as_shown(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    trip("m");
+    CHECK(read_log(0, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"degraded\""));
+    CHECK(read_log(1, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"degraded\",\"to\":\"open\",\"cause\":\"status 500\""));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+static void body_a_trip_from_closed_is_told_so(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    trip("m");
+    CHECK(read_log(0, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"open\""));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+/* The first refusal, then one line in ten seconds, each with the total so far. */
+static void body_refusals_are_told_by_their_total(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    trip("m");
+    for (int i = 0; i < 7; i++)
+        CHECK(call_status("m", 200) == SHIM_REFUSED);
+    CHECK(read_log(2, line, sizeof line) && strstr(line, "\"refused_total\":1,"));
+    CHECK(!read_log(3, line, sizeof line));
+    advance(10);
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    CHECK(read_log(3, line, sizeof line) && strstr(line, "\"refused_total\":9,"));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+static void body_forced_open_promises_no_time(void)
+{
+    static struct shim_call call;
+    struct table table;
+    char text[SHIM_RESPONSE_MAX + 1];
+
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    CHECK(table_attach(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    struct slot *slot = table_lookup_text(&table, SPAN_LIT("api.openai.com/m"));
+    CHECK(slot);
+    atomic_store(&slot->word, breaker_force_open(slot_word(slot)));
+    CHECK(chat(&call, "m") == SHIM_REFUSED);
+    text[shim_response(&call, text, SHIM_RESPONSE_MAX, false)] = '\0';
+    CHECK(strstr(text, "held open by hand") && !strstr(text, "Retry in"));
+    CHECK(strcasestr(text, "\nRetry-After: "));
+}
+
 #define IN_CHILD(name, settings)                                                                   \
     static void test_##name(void **state)                                                          \
     {                                                                                              \
@@ -420,6 +500,10 @@ IN_CHILD(replaced_table_is_found, "")
 IN_CHILD(other_traffic_is_uncovered, "")
 IN_CHILD(every_length_of_each_part, "")
 IN_CHILD(the_same_request_is_opened_again, "")
+IN_CHILD(the_log_tells_of_states_as_shown, "")
+IN_CHILD(a_trip_from_closed_is_told_so, "degrade_threshold=5")
+IN_CHILD(refusals_are_told_by_their_total, "")
+IN_CHILD(forced_open_promises_no_time, "")
 
 int main(void)
 {
@@ -439,6 +523,10 @@ int main(void)
         cmocka_unit_test(test_other_traffic_is_uncovered),
         cmocka_unit_test(test_every_length_of_each_part),
         cmocka_unit_test(test_the_same_request_is_opened_again),
+        cmocka_unit_test(test_the_log_tells_of_states_as_shown),
+        cmocka_unit_test(test_a_trip_from_closed_is_told_so),
+        cmocka_unit_test(test_refusals_are_told_by_their_total),
+        cmocka_unit_test(test_forced_open_promises_no_time),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
