@@ -53,10 +53,7 @@ static bool request_key_of(const struct shim_request *request, struct request_ke
     out->len = url_host_key(request->host, request->port, out->text, sizeof out->text);
     if (out->len == 0)
         return false;
-    out->name_len = out->len;
-    if (request->port != 443)
-        while (out->text[--out->name_len] != ':')
-            ;
+    out->name_len = out->len - url_port_part(span_of(out->text, out->len)).len;
     out->shape = shape_of(method, span_of(out->text, out->name_len), request->path);
     return true;
 }

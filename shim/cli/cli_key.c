@@ -20,13 +20,13 @@ void cli_key_split(struct span key, struct span *host, struct span *model)
 /* Takes ":PORT" off the end of *host. False: what stands there is no port. */
 static bool take_port(struct span *host, uint16_t *port)
 {
-    const char *colon = memrchr(host->ptr, ':', host->len);
+    struct span part = url_port_part(*host);
     uint32_t value = 0;
 
     *port = 443;
-    if (!colon || memchr(colon, ']', (size_t)(host->ptr + host->len - colon)))
+    if (part.len == 0)
         return true;
-    struct span digits = span_skip(*host, (size_t)(colon - host->ptr) + 1);
+    struct span digits = span_skip(part, 1);
     if (digits.len == 0 || digits.len > 5)
         return false;
     for (size_t i = 0; i < digits.len; i++) {
@@ -37,7 +37,7 @@ static bool take_port(struct span *host, uint16_t *port)
     if (value == 0 || value > 65535)
         return false;
     *port = (uint16_t)value;
-    host->len = (size_t)(colon - host->ptr);
+    host->len -= part.len;
     return true;
 }
 

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "http/shape.h"
+#include "http/url.h"
 
 struct view {
     struct cli_settings settings;
@@ -39,9 +40,7 @@ static const struct argp config_argp = {
 /* Why calls to this host are covered, in the order that the library asks. */
 static const char *coverage(const struct config *config, struct span host)
 {
-    const char *colon = memrchr(host.ptr, ':', host.len);
-    bool has_port = colon && !memchr(colon, ']', (size_t)(host.ptr + host.len - colon));
-    struct span name = has_port ? span_of(host.ptr, (size_t)(colon - host.ptr)) : host;
+    struct span name = span_of(host.ptr, host.len - url_port_part(host).len);
 
     if (config_match(config) == MATCH_ALL)
         return "covered: match = all";

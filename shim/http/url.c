@@ -113,42 +113,6 @@ bool url_parse(struct span text, struct url *out)
     return true;
 }
 
-/* The host as the key has it, without a zone id and a trailing dot; SPAN_NONE when unusable. */
-static struct span plain_host(struct span host)
-{
-    if (host.len > 1 && host.ptr[host.len - 1] == '.')
-        host.len--;
-    for (size_t i = 0; i < host.len; i++) {
-        unsigned char c = (unsigned char)host.ptr[i];
-        if (c <= 0x20 || c == 0x7f || c == '/' || c == '@')
-            return SPAN_NONE;
-    }
-    return host;
-}
-
-size_t url_host_key(struct span host, uint16_t port, char *buf, size_t size)
-{
-    char tail[8];
-    size_t tail_len = 0, at = 0;
-
-    host = plain_host(host);
-    if (host.len == 0)
-        return 0;
-    if (port != 443)
-        tail_len = (size_t)snprintf(tail, sizeof tail, ":%u", port);
-    if (host.len + tail_len > size)
-        return 0;
-    for (size_t i = 0; i < host.len; i++) {
-        if (host.ptr[0] == '[' && host.ptr[i] == '%') {
-            buf[at++] = ']'; /* a zone id names an interface of this host, not a provider */
-            break;
-        }
-        buf[at++] = span_lower(host.ptr[i]);
-    }
-    memcpy(buf + at, tail, tail_len);
-    return at + tail_len;
-}
-
 static int hex_value(char c)
 {
     char lower = span_lower(c);
@@ -174,4 +138,56 @@ size_t url_decode(struct span text, char *buf, size_t size)
         buf[at++] = c;
     }
     return at;
+}
+
+/* The host, decoded as libcurl decodes it, in lower case, without a zone id (it names an interface
+ * of this machine, no provider) and a trailing dot. 0: unusable, or it does not fit. */
+static size_t write_host(struct span host, char *buf, size_t size)
+{
+    bool bracketed = host.len > 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']';
+    const char *zone = bracketed ? memchr(host.ptr, '%', host.len) : NULL;
+    size_t len = 0;
+
+    if (zone)
+        host.len = (size_t)(zone - host.ptr);
+    len = url_decode(host, buf, size);
+    if (zone && len > 0) {
+        if (len == size)
+            return 0;
+        buf[len++] = ']';
+    }
+    if (len > 1 && buf[len - 1] == '.')
+        len--;
+    for (size_t i = 0; i < len; i++) {
+        unsigned char c = (unsigned char)buf[i];
+        if (c <= 0x20 || c == 0x7f || c == '/' || c == '@')
+            return 0;
+        buf[i] = span_lower(buf[i]);
+    }
+    return len;
+}
+
+size_t url_host_key(struct span host, uint16_t port, char *buf, size_t size)
+{
+    char tail[8];
+    size_t tail_len = 0, at = write_host(host, buf, size);
+
+    if (at == 0)
+        return 0;
+    if (port != 443)
+        tail_len = (size_t)snprintf(tail, sizeof tail, ":%u", port);
+    if (at + tail_len > size)
+        return 0;
+    memcpy(buf + at, tail, tail_len);
+    return at + tail_len;
+}
+
+struct span url_port_part(struct span host_port)
+{
+    const char *colon = host_port.len ? memrchr(host_port.ptr, ':', host_port.len) : NULL;
+    size_t at = colon ? (size_t)(colon - host_port.ptr) : host_port.len;
+
+    if (colon && memchr(colon, ']', host_port.len - at))
+        at = host_port.len;
+    return span_skip(host_port, at);
 }

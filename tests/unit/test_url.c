@@ -129,6 +129,13 @@ static void test_host_key(void **state)
     assert_key("[2001:DB8::1]", 443, "[2001:db8::1]");
     assert_key("[::1]", 8000, "[::1]:8000");
     assert_key("[fe80::1%25eth0]", 8000, "[fe80::1]:8000");
+    assert_key("[fe80::1%eth0]", 443, "[fe80::1]");
+    assert_key("%31%32%37.0.0.1", 8000, "127.0.0.1:8000");
+    assert_key("API%2eOpenAI%2Ecom%2e", 443, "api.openai.com");
+    assert_key("b%C3%bccher.example", 443,
+               "b\xc3\xbc"
+               "cher.example");
+    assert_key("100%", 443, "100%");
     assert_key("b\xc3\xbc"
                "cher.example",
                443,
@@ -138,7 +145,8 @@ static void test_host_key(void **state)
 
 static void test_host_key_refuses(void **state)
 {
-    static const char *const hosts[] = {"", "a/b", "a b", "a\nb", "a\x7f", "a\tb", "u@h"};
+    static const char *const hosts[] = {"",    "a/b",  "a%2fb", "a%20b", "a%00b", "u%40h",
+                                        "a b", "a\nb", "a\x7f", "a\tb",  "u@h"};
     char buf[64];
 
     (void)state;
@@ -150,6 +158,21 @@ static void test_host_key_refuses(void **state)
     assert_int_equal(url_host_key(SPAN_LIT("host"), 80, buf, 6), 0);
     assert_int_equal(url_host_key(SPAN_LIT("host"), 443, buf, 4), 4);
     assert_int_equal(url_host_key(SPAN_LIT("host"), 443, buf, 3), 0);
+    assert_int_equal(url_host_key(SPAN_LIT("[::1%1]"), 443, buf, 5), 5);
+    assert_int_equal(url_host_key(SPAN_LIT("[::1%1]"), 443, buf, 4), 0);
+}
+
+static void test_port_part(void **state)
+{
+    static const char *const cases[][2] = {
+        {"h", ""},           {"h:80", ":80"},   {"h:", ":"}, {"[::1]", ""},
+        {"[::1]:80", ":80"}, {"a:b:cc", ":cc"}, {"", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_true(span_eq(url_port_part(span_str(cases[i][0])), span_str(cases[i][1])));
+    assert_int_equal(url_port_part(SPAN_NONE).len, 0);
 }
 
 static void assert_decoded(const char *text, struct span expected)
@@ -186,7 +209,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken_apart), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_host_key),    cmocka_unit_test(test_host_key_refuses),
-        cmocka_unit_test(test_decode),
+        cmocka_unit_test(test_decode),      cmocka_unit_test(test_port_part),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
