@@ -71,4 +71,14 @@ static inline struct span span_skip(struct span s, size_t n)
     return (struct span){s.ptr + n, s.len - n};
 }
 
+/* Without blanks and tabs at both ends. */
+static inline struct span span_trim(struct span s)
+{
+    while (s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
+        s = span_skip(s, 1);
+    while (s.len > 0 && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
+        s.len--;
+    return s;
+}
+
 #endif

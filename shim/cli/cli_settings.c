@@ -74,15 +74,6 @@ static bool set_path(const char *name, const char *path)
     return done;
 }
 
-static struct span trim(struct span s)
-{
-    while (s.len && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = span_skip(s, 1);
-    while (s.len && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
-        s.len--;
-    return s;
-}
-
 /* The first line of *text, without its end; moves *text past it. */
 static struct span take_line(struct span *text)
 {
@@ -97,7 +88,7 @@ static struct span key_of(struct span line)
 {
     const char *equals = memchr(line.ptr, '=', line.len);
 
-    return trim(span_of(line.ptr, equals ? (size_t)(equals - line.ptr) : line.len));
+    return span_trim(span_of(line.ptr, equals ? (size_t)(equals - line.ptr) : line.len));
 }
 
 /* Does the inner command say `key` itself? */

@@ -58,9 +58,9 @@ static void load_set(struct load *load, struct span lines)
             load_problem(load, "--set", 0, line, "KEY=VALUE", "no '='");
             continue;
         }
-        struct span key = value_trim(span_of(line.ptr, (size_t)(equals - line.ptr)));
+        struct span key = span_trim(span_of(line.ptr, (size_t)(equals - line.ptr)));
         load_value(load, &load->config->set, "--set", 0, key,
-                   value_trim(span_skip(line, (size_t)(equals + 1 - line.ptr))));
+                   span_trim(span_skip(line, (size_t)(equals + 1 - line.ptr))));
     }
 }
 

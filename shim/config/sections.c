@@ -99,7 +99,7 @@ void sections_begin(struct load *load, struct span name)
         load->breaker_seen = true;
         load->layer = &load->config->breaker;
     } else if (span_eq(name, SPAN_LIT("target")) || span_starts(name, SPAN_LIT("target "))) {
-        begin_target(load, span_str(shown), value_trim(span_skip(name, sizeof "target" - 1)));
+        begin_target(load, span_str(shown), span_trim(span_skip(name, sizeof "target" - 1)));
     } else {
         load_problem_here(load, span_str(shown), "[breaker] or [target NAME]",
                           "an unknown section");

@@ -62,15 +62,6 @@ static bool parse_choice(const struct option *option, struct span text, uint64_t
     return false;
 }
 
-struct span value_trim(struct span text)
-{
-    while (text.len > 0 && (text.ptr[0] == ' ' || text.ptr[0] == '\t'))
-        text = span_skip(text, 1);
-    while (text.len > 0 && (text.ptr[text.len - 1] == ' ' || text.ptr[text.len - 1] == '\t'))
-        text.len--;
-    return text;
-}
-
 static bool parse_status(struct span text, unsigned *out)
 {
     *out = 0;
@@ -87,7 +78,7 @@ static bool parse_status(struct span text, unsigned *out)
 /* "408, 500-504": items separated by commas or blanks. */
 static bool parse_statuses(struct span text, struct status_set *set)
 {
-    text = value_trim(text);
+    text = span_trim(text);
     while (text.len > 0) {
         size_t end = 0;
         unsigned first, last;
@@ -102,9 +93,9 @@ static bool parse_statuses(struct span text, struct status_set *set)
             return false;
         for (; first <= last; first++)
             status_set_add(set, first);
-        text = value_trim(span_skip(text, end));
+        text = span_trim(span_skip(text, end));
         if (text.len > 0 && text.ptr[0] == ',')
-            text = value_trim(span_skip(text, 1));
+            text = span_trim(span_skip(text, 1));
     }
     return true;
 }
@@ -122,7 +113,7 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
     struct value value = {0};
     bool good = false;
 
-    text = value_trim(text);
+    text = span_trim(text);
     if (!text.ptr || text.len >= VALUE_TEXT_MAX)
         return false;
     switch (option->type) {

@@ -14,9 +14,6 @@ struct value {
     char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH */
 };
 
-/* Without blanks and tabs at both ends. */
-struct span value_trim(struct span text);
-
 /* False: not a value of this option, or out of range; *out untouched. */
 bool value_parse(const struct option *option, struct span text, struct value *out);
 /* Adds another occurrence of a list key. */
