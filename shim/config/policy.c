@@ -122,15 +122,10 @@ static uint16_t q16(uint64_t millionths)
     return (uint16_t)(q > UINT16_MAX ? UINT16_MAX : q);
 }
 
-static void apply(struct policy *policy, enum config_option option, const struct value *value)
+static void apply_to_breaker(struct breaker_policy *breaker, enum config_option option,
+                             const struct value *value)
 {
-    struct breaker_policy *breaker = &policy->breaker;
-    struct outcome_policy *outcome = &policy->outcome;
-
     switch (option) {
-    case OPTION_mode:
-        policy->mode = (enum config_mode)value->number;
-        break;
     case OPTION_failure_threshold:
         breaker->failure_threshold = (uint16_t)value->number;
         break;
@@ -157,6 +152,30 @@ static void apply(struct policy *policy, enum config_option option, const struct
         break;
     case OPTION_probe_lease:
         breaker->lease_ticks = breaker_ticks_of(value->number);
+        break;
+    default:
+        break; /* apply() knows which are the breaker's */
+    }
+}
+
+static void apply(struct policy *policy, enum config_option option, const struct value *value)
+{
+    struct outcome_policy *outcome = &policy->outcome;
+
+    switch (option) {
+    case OPTION_failure_threshold:
+    case OPTION_degrade_threshold:
+    case OPTION_open_seconds:
+    case OPTION_backoff:
+    case OPTION_open_max:
+    case OPTION_jitter:
+    case OPTION_half_open_probes:
+    case OPTION_success_threshold:
+    case OPTION_probe_lease:
+        apply_to_breaker(&policy->breaker, option, value);
+        break;
+    case OPTION_mode:
+        policy->mode = (enum config_mode)value->number;
         break;
     case OPTION_timeout_after:
         outcome->timeout_after_ns = value->number;

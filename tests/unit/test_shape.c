@@ -280,6 +280,15 @@ static void test_known_hosts(void **state)
         "router.huggingface.co",
         "api.replicate.com",
     };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (!shape_known_host(span_str(known[i])))
+            fail_msg("%s is not known", known[i]);
+}
+
+static void test_unknown_hosts(void **state)
+{
     static const char *const unknown[] = {
         "",
         "com",
@@ -302,9 +311,6 @@ static void test_known_hosts(void **state)
     };
 
     (void)state;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        if (!shape_known_host(span_str(known[i])))
-            fail_msg("%s is not known", known[i]);
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (shape_known_host(span_str(unknown[i])))
             fail_msg("%s is known", unknown[i]);
@@ -323,6 +329,7 @@ int main(void)
         cmocka_unit_test(test_other_traffic),
         cmocka_unit_test(test_dialect_of_the_host),
         cmocka_unit_test(test_known_hosts),
+        cmocka_unit_test(test_unknown_hosts),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
