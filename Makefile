@@ -148,10 +148,10 @@ bench:
 	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/run
 
 install: all
-	install -D -m 755 $(BUILD)/breaker $(DESTDIR)$(PREFIX)/bin/breaker
-	install -D -m 644 $(BUILD)/libbreaker.so $(DESTDIR)$(PREFIX)/$(LIB)/breaker/libbreaker.so
-	install -D -m 644 docs/breaker.1 $(DESTDIR)$(PREFIX)/share/man/man1/breaker.1
-	install -D -m 644 breaker.ini $(DESTDIR)$(PREFIX)/share/doc/breaker/breaker.ini
+	install -D -m 755 $(BUILD)/breaker "$(DESTDIR)$(PREFIX)/bin/breaker"
+	install -D -m 644 $(BUILD)/libbreaker.so "$(DESTDIR)$(PREFIX)/$(LIB)/breaker/libbreaker.so"
+	install -D -m 644 docs/breaker.1 "$(DESTDIR)$(PREFIX)/share/man/man1/breaker.1"
+	install -D -m 644 breaker.ini "$(DESTDIR)$(PREFIX)/share/doc/breaker/breaker.ini"
 
 clean:
 	rm -rf $(BUILD)
