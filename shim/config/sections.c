@@ -14,6 +14,40 @@ static bool has_blank(struct span text)
     return false;
 }
 
+/* Could what stands behind the last colon be the port of a key, or of a longer one that a glob
+ * covers? A colon in brackets begins no port; nor may one in an address that a glob cuts. */
+static bool port_can_match(struct span host)
+{
+    const char *colon = host.len ? memrchr(host.ptr, ':', host.len) : NULL;
+
+    if (!colon || memchr(colon, ']', (size_t)(host.ptr + host.len - colon)) ||
+        (strchr("[*?", host.ptr[0]) && strchr("*?", host.ptr[host.len - 1])))
+        return true;
+    struct span port = span_skip(host, (size_t)(colon - host.ptr) + 1);
+    uint32_t value = 0;
+    bool literal = true;
+    for (size_t i = 0; i < port.len && i < 6; i++) {
+        bool digit = port.ptr[i] >= '0' && port.ptr[i] <= '9';
+        if (!digit && port.ptr[i] != '*' && port.ptr[i] != '?')
+            return false;
+        literal &= digit;
+        value = value * 10 + (uint32_t)(port.ptr[i] - '0');
+    }
+    return port.len > 0 && (!literal || (port.ptr[0] != '0' && value <= 65535));
+}
+
+/* What a pattern that no key can ever match should have been; NULL: some key can. */
+static const char *never_matches(struct span text)
+{
+    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
+
+    if (text.len && memmem(text.ptr, text.len, "://", 3))
+        return "HOST[:PORT][/MODEL] without a scheme";
+    if (!port_can_match(slash ? span_of(text.ptr, (size_t)(slash - text.ptr)) : text))
+        return "a port from 1 to 65535 behind the host's colon";
+    return NULL;
+}
+
 /* HOST-GLOB[/MODEL-GLOB], the host as key H has it. False: no pattern; the target is as it was. */
 static bool set_pattern(struct target *target, struct span text)
 {
@@ -21,7 +55,7 @@ static bool set_pattern(struct target *target, struct span text)
     struct span host = slash ? span_of(text.ptr, (size_t)(slash - text.ptr)) : text;
     struct span model = span_skip(text, host.len);
 
-    if (text.len >= CONFIG_PATTERN_MAX || model.len == 1 || has_blank(text))
+    if (text.len >= CONFIG_PATTERN_MAX || model.len == 1 || has_blank(text) || never_matches(text))
         return false;
     if (span_ends(host, SPAN_LIT(":443")))
         host.len -= 4;
@@ -109,13 +143,15 @@ void sections_begin(struct load *load, struct span name)
 static void set_match(struct load *load, struct span key, struct span text)
 {
     struct target *target = load->target;
+    const char *never = never_matches(text);
     char found[120];
 
     snprintf(found, sizeof found, "\"%.*s\"", (int)(text.len < 100 ? text.len : 100), text.ptr);
     if (target->pattern_given)
         load_problem_here(load, key, "each key once", "it again");
     else if (!set_pattern(target, text))
-        load_problem_here(load, key, "HOST[:PORT][/MODEL], with * and ? for any", found);
+        load_problem_here(load, key, never ? never : "HOST[:PORT][/MODEL], with * and ? for any",
+                          found);
     target->pattern_given = true;
 }
 
@@ -137,14 +173,18 @@ void sections_set(struct load *load, struct span key, struct span text)
 
 void sections_check(struct load *load)
 {
-    char shown[CONFIG_NAME_MAX + 10];
+    char shown[CONFIG_NAME_MAX + 10], found[CONFIG_NAME_MAX + 3];
 
     for (unsigned i = 0; i < load->config->target_count; i++) {
         const struct target *target = load->config->targets[i];
         if (target->pattern[0] || target->pattern_given)
             continue;
         snprintf(shown, sizeof shown, "[target %s]", target->name);
+        const char *never = never_matches(span_str(target->name));
+        snprintf(found, sizeof found, "\"%s\"", target->name);
         load_problem(load, load->config->file, target->line, span_str(shown),
-                     "HOST[:PORT][/MODEL] as the target's name, or match = with one", "neither");
+                     never ? never
+                           : "HOST[:PORT][/MODEL] as the target's name, or match = with one",
+                     never ? found : "neither");
     }
 }

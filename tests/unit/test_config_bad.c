@@ -32,6 +32,16 @@ static const struct expected bad_files[] = {
     {"[target a b]\n", 1, "[target a b]", "match = with one, found neither"},
     {"[target /m]\n", 1, "[target /m]", "neither"},
     {"[target a/]\n", 1, "[target a/]", "neither"},
+    {"[target https://api.openai.com]\n", 1, "[target https://api.openai.com]",
+     "without a scheme, found \"https://api.openai.com\""},
+    {"[target x]\nmatch = http://h:80/m\n", 2, "match",
+     "without a scheme, found \"http://h:80/m\""},
+    {"[target h:http]\n", 1, "[target h:http]", "a port from 1 to 65535"},
+    {"[target h:]\n", 1, "[target h:]", "a port from 1 to 65535"},
+    {"[target h:0/m]\n", 1, "[target h:0/m]", "a port from 1 to 65535"},
+    {"[target h:080]\n", 1, "[target h:080]", "a port from 1 to 65535"},
+    {"[target *.h:65536]\n", 1, "[target *.h:65536]", "a port from 1 to 65535"},
+    {"[target x]\nmatch = [::1]:8x\n", 2, "match", "a port from 1 to 65535"},
     {"[target x]\nmatch =\n", 2, "match", "HOST[:PORT][/MODEL], with * and ? for any, found \"\""},
     {"[target x]\nmatch = a b\n", 2, "match", "found \"a b\""},
     {"[target x]\nmatch = a\nmatch = b\n", 3, "match", "each key once"},
@@ -101,6 +111,9 @@ static void good_files_that_look_odd(void **state)
         "[breaker]\nfailure_status = \n",
         "[breaker]\nfailure_status = 500 501\t502,\n",
         "[target a.example]\n[target b.example]\n",
+        "[target a:80*]\n[target a:*]\n[target *:8?]\n[target *]\n[target *:65535/m:x]\n",
+        "[target x]\nmatch = [::1]\n[target y]\nmatch = [fe80::a*\n[target z]\nmatch = [::1]:1\n",
+        "[target h/v1/chat/completions]\n[target https://h]\nmatch = h\n",
         "[target 0123456789012345678901234567890123456789xy]\n", /* 49 bytes */
     };
 
