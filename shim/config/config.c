@@ -40,14 +40,18 @@ static int handle(void *data, const char *section, const char *name, const char 
 /* --- the file ----------------------------------------------------------------------------------
  */
 
-static const char *why_refused(const struct stat *st)
+/* NULL: it is not. */
+static const char *why_refused(const struct stat *st, char *buf, size_t size)
 {
     if (!S_ISREG(st->st_mode))
         return "a directory or a device";
     if (st->st_uid != 0 && st->st_uid != geteuid())
         return "a file of another owner";
-    if (st->st_mode & 0022)
-        return "a file that others may write";
+    if (st->st_mode & 0022) {
+        snprintf(buf, size, "one that group or others may write (mode %04o): chmod go-w",
+                 (unsigned)st->st_mode & 07777);
+        return buf;
+    }
     if (st->st_size > CONFIG_FILE_MAX)
         return "a larger file";
     return NULL;
@@ -73,17 +77,17 @@ static bool read_all(int fd, char *text, size_t size)
  * files often are some); what they lead to is judged. */
 static char *read_file(struct load *load, size_t *len)
 {
-    static const char expected[] =
-        "a readable regular file of root or of yours, writable by nobody else, of at most 1 MiB";
+    static const char expected[] = "a readable regular file of root or of yours, not writable by "
+                                   "group or others, of at most 1 MiB";
     struct stat st;
-    char *text = NULL;
+    char why[80], *text = NULL;
     const char *found = NULL;
     int fd = open(load->config->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
     if (fd < 0 || fstat(fd, &st) != 0) {
         load->passing = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
         found = errno == ENOENT ? "no such file" : "one that cannot be opened";
-    } else if (!(found = why_refused(&st))) {
+    } else if (!(found = why_refused(&st, why, sizeof why))) {
         *len = (size_t)st.st_size;
         text = malloc(*len + 1);
         load->passing = !text;
