@@ -112,6 +112,14 @@ static void load_file(struct load *load, const char *path)
     char *file = load->config->file;
     size_t room = sizeof load->config->file, len = 0;
 
+    if (*path != '/') {
+        /* It would be another file, or none, after each chdir(); and a cloned repository would
+         * bring its own. */
+        char found[100];
+        snprintf(found, sizeof found, "\"%.90s\"", path);
+        load_problem(load, "BREAKER_CONFIG", 0, SPAN_LIT("file"), "an absolute path", found);
+        return;
+    }
     if (snprintf(file, room, "%s", path) >= (int)room) {
         load_problem(load, path, 0, SPAN_LIT("file"), "a path of at most 255 bytes",
                      "a longer one");

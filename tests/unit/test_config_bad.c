@@ -261,6 +261,14 @@ static void files_that_may_not_be_trusted(void **state)
     }
 }
 
+static void relative_paths_are_refused(void **state)
+{
+    (void)state;
+    assert_refused("breaker.ini", "expected an absolute path, found \"breaker.ini\"");
+    assert_string_equal(problems[0].file, "BREAKER_CONFIG");
+    assert_refused("./x", "an absolute path");
+}
+
 static void paths_that_are_too_long(void **state)
 {
     (void)state;
@@ -281,6 +289,7 @@ int main(void)
         cmocka_unit_test(hostile_files_are_bounded),
         cmocka_unit_test(targets_are_bounded),
         cmocka_unit_test(files_that_may_not_be_trusted),
+        cmocka_unit_test(relative_paths_are_refused),
         cmocka_unit_test(paths_that_are_too_long),
     };
 
