@@ -77,9 +77,30 @@ extern const struct argp cli_settings_argp;
  * an outer `breaker run` set. Frees settings->set. CLI_OK, or the exit code after a complaint. */
 int cli_settings_apply(struct cli_settings *settings);
 
+/* Puts a path into the environment, made absolute: a program that changes its directory must still
+ * find the file. True without doing anything for NULL and "". False: errno tells. */
+bool cli_settings_set_path(const char *name, const char *path);
+
+/* Is `key` among these lines of KEY=VALUE (NULL: none)? */
+bool cli_settings_sets(const char *set, struct span key);
+
 /* Reads the configuration as the library does: found by the environment. NULL when there is any
  * problem. `path` (PATH_MAX bytes) becomes the file's, or "". */
 struct config *cli_settings_load(char *path, config_report *report, void *data);
+
+/* --- cli_findings.c: what is wrong outside of the configuration's own words ---------------------
+ */
+
+/* BREAKER_DISABLED, as the library reads it. */
+bool cli_disabled(void);
+
+/* Each returns how many problems it told through `report`. */
+
+/* Variables that are nearly ours: no key, nothing that we read. The library ignores them. */
+unsigned cli_find_unknown_variables(config_report *report, void *data);
+
+/* A log or a table that programs could not use here and now. Creates and changes nothing. */
+unsigned cli_find_unusable_files(const struct config *config, config_report *report, void *data);
 
 /* --- cli_context.c: the configuration and the table in force -----------------------------------
  */

@@ -9,8 +9,9 @@ enum { KEY_CONFIG = 256, KEY_TABLE, KEY_LOG, KEY_SET };
 static const struct argp_option options[] = {
     {"config", KEY_CONFIG, "FILE", 0, "read this breaker.ini", 0},
     {"table", KEY_TABLE, "FILE", 0, "use this shared table", 0},
-    {"log", KEY_LOG, "FILE", 0, "append one JSON line per event to this file", 0},
-    {"set", KEY_SET, "KEY=VALUE", 0, "set one key of breaker.ini; may be repeated", 0},
+    {"log", KEY_LOG, "FILE", 0, "append one JSON line per event to this regular file", 0},
+    {"set", KEY_SET, "KEY=VALUE", 0,
+     "set one key of breaker.ini; may be repeated, the last of a key counts", 0},
     {0},
 };
 
@@ -57,13 +58,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 const struct argp cli_settings_argp = {.options = options, .parser = parse};
 
-/* A program that changes its directory must still find the file. */
-static bool set_path(const char *name, const char *path)
+bool cli_settings_set_path(const char *name, const char *path)
 {
     char *absolute = NULL, *directory = NULL;
     bool done = false;
 
-    if (!path)
+    if (!path || !*path)
         return true;
     if (*path == '/')
         return setenv(name, path, 1) == 0;
@@ -91,18 +91,23 @@ static struct span key_of(struct span line)
     return span_trim(span_of(line.ptr, equals ? (size_t)(equals - line.ptr) : line.len));
 }
 
-/* Does the inner command say `key` itself? */
-static bool overrides(const struct cli_settings *settings, struct span key)
+bool cli_settings_sets(const char *set, struct span key)
 {
-    struct span rest = span_str(settings->set ? settings->set : "");
+    struct span rest = span_str(set ? set : "");
 
-    if ((settings->table && span_eq(key, SPAN_LIT("table"))) ||
-        (settings->log && span_eq(key, SPAN_LIT("log"))))
-        return true;
     while (rest.len)
         if (span_eq(key_of(take_line(&rest)), key))
             return true;
     return false;
+}
+
+/* Does the inner command say `key` itself? */
+static bool overrides(const struct cli_settings *settings, struct span key)
+{
+    if ((settings->table && span_eq(key, SPAN_LIT("table"))) ||
+        (settings->log && span_eq(key, SPAN_LIT("log"))))
+        return true;
+    return cli_settings_sets(settings->set, key);
 }
 
 /* What an outer `breaker run --set` left stays, but for the keys that are set anew here. */
@@ -127,6 +132,15 @@ static bool merge_set(const struct cli_settings *settings)
     return done;
 }
 
+/* What is judged here alone came from the command line, whatever carries it later. */
+static void problem_of_option(const struct config_problem *problem, void *data)
+{
+    struct config_problem shown = *problem;
+
+    snprintf(shown.file, sizeof shown.file, "--set");
+    cli_text_problem(&shown, data);
+}
+
 /* --set is part of the command line: wrong there is wrong usage. */
 static bool judge_set(const char *set)
 {
@@ -136,7 +150,7 @@ static bool judge_set(const char *set)
 
     if (!set)
         return true;
-    struct config *config = config_load(&source, cli_text_problem, prefix);
+    struct config *config = config_load(&source, problem_of_option, prefix);
     config_free(config);
     return config != NULL;
 }
@@ -147,9 +161,9 @@ int cli_settings_apply(struct cli_settings *settings)
 
     if (!judge_set(settings->set)) {
         code = CLI_USAGE;
-    } else if (!merge_set(settings) || !set_path("BREAKER_CONFIG", settings->config) ||
-               !set_path("BREAKER_TABLE", settings->table) ||
-               !set_path("BREAKER_LOG", settings->log)) {
+    } else if (!merge_set(settings) || !cli_settings_set_path("BREAKER_CONFIG", settings->config) ||
+               !cli_settings_set_path("BREAKER_TABLE", settings->table) ||
+               !cli_settings_set_path("BREAKER_LOG", settings->log)) {
         cli_text_complain("cannot pass the settings on: %s", strerror(errno));
         code = CLI_WRONG;
     }

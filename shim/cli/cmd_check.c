@@ -1,5 +1,9 @@
 #include "cli/cli.h"
 
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
 struct check {
     struct cli_settings settings;
     const char *file;
@@ -28,41 +32,98 @@ static const struct argp check_argp = {
     .parser = parse,
     .args_doc = "[FILE]",
     .doc = "Say everything that is wrong in FILE, or in the breaker.ini and the BREAKER_ variables "
-           "that programs would read."
+           "that programs would read, and with the log and the table that they name."
            "\vOne line per problem on stderr, as FILE:LINE: KEY: what was expected, what was "
            "found; exit code 1 if there was any.",
     .children = children,
 };
 
+/* A file that is judged alone, and what it was called. */
+struct named_file {
+    const char *typed;
+    char path[PATH_MAX];
+};
+
+/* Under the name that was typed. */
+static void tell_of_file(const struct config_problem *problem, void *data)
+{
+    const struct named_file *file = data;
+    struct config_problem shown = *problem;
+
+    if (strncmp(problem->file, file->path, sizeof shown.file - 1) == 0)
+        snprintf(shown.file, sizeof shown.file, "%s", file->typed);
+    cli_text_problem(&shown, NULL);
+}
+
 /* A file alone, as it would be judged wherever it is put: the environment has no say. */
-static struct config *load_file(const char *file, char *path)
+static int check_file(const char *typed)
 {
     static const char *const no_environ[] = {NULL};
-    struct config_source source = {.path = file, .environ = no_environ};
+    struct named_file file = {.typed = typed};
+    struct config_source source = {.path = file.path, .environ = no_environ};
+    char safe[PATH_MAX], *directory = getcwd(NULL, 0);
 
-    snprintf(path, PATH_MAX, "%s", file);
-    return config_load(&source, cli_text_problem, NULL);
+    int len = snprintf(file.path, sizeof file.path, "%s%s%s",
+                       *typed == '/' || !directory ? "" : directory,
+                       *typed == '/' || !directory ? "" : "/", typed);
+    free(directory);
+    if (len < 0 || (size_t)len >= sizeof file.path) {
+        cli_text_complain("%s: %s", typed, strerror(ENAMETOOLONG));
+        return CLI_WRONG;
+    }
+    struct config *config = config_load(&source, tell_of_file, &file);
+    if (!config)
+        return CLI_WRONG;
+    config_free(config);
+    cli_text_safe(span_str(typed), safe, sizeof safe);
+    printf("%s: all is well\n", safe);
+    return CLI_OK;
+}
+
+static bool all_defaults(const struct config *config)
+{
+    struct config_value value;
+
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (config_explain(config, (enum config_option)i, SPAN_NONE, SPAN_NONE, &value) &&
+            strcmp(value.origin, "default") != 0)
+            return false;
+    return true;
+}
+
+/* What programs that start here and now would find. */
+static int check_here(void)
+{
+    char path[PATH_MAX], safe[PATH_MAX];
+    struct config *config = cli_settings_load(path, cli_text_problem, NULL);
+    unsigned found = cli_find_unknown_variables(cli_text_problem, NULL);
+
+    if (config)
+        found += cli_find_unusable_files(config, cli_text_problem, NULL);
+    if (!config || found) {
+        config_free(config);
+        return CLI_WRONG;
+    }
+    cli_text_safe(span_str(path), safe, sizeof safe);
+    if (*path)
+        printf("%s: all is well\n", safe);
+    else
+        printf("no breaker.ini: the defaults%s are in force, all is well\n",
+               all_defaults(config) ? "" : ", and what variables and options set,");
+    if (cli_disabled())
+        puts("but BREAKER_DISABLED is set: nothing is covered");
+    config_free(config);
+    return CLI_OK;
 }
 
 int cmd_check(int argc, char **argv)
 {
     struct check check = {0};
-    char path[PATH_MAX], safe[PATH_MAX];
 
     if (argp_parse(&check_argp, argc, argv, 0, NULL, &check) != 0)
         return CLI_USAGE;
     int code = cli_settings_apply(&check.settings);
     if (code != CLI_OK)
         return code;
-    struct config *config =
-        check.file ? load_file(check.file, path) : cli_settings_load(path, cli_text_problem, NULL);
-    if (!config)
-        return CLI_WRONG;
-    config_free(config);
-    cli_text_safe(span_str(path), safe, sizeof safe);
-    if (*path)
-        printf("%s: all is well\n", safe);
-    else
-        puts("no breaker.ini: the defaults are in force, all is well");
-    return CLI_OK;
+    return check.file ? check_file(check.file) : check_here();
 }

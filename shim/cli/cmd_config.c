@@ -3,6 +3,8 @@
 #include "http/shape.h"
 #include "http/url.h"
 
+#include <stdlib.h>
+
 struct view {
     struct cli_settings settings;
     const char *key;
@@ -38,10 +40,15 @@ static const struct argp config_argp = {
 };
 
 /* Why calls to this host are covered, in the order that the library asks. */
-static const char *coverage(const struct config *config, struct span host)
+static const char *coverage(const struct config *config, struct span host, struct span model)
 {
+    struct policy of_host, of_model;
     struct span name = span_of(host.ptr, host.len - url_port_part(host).len);
 
+    config_policy(config, host, SPAN_NONE, &of_host);
+    config_policy(config, host, model, &of_model);
+    if (of_host.mode == MODE_OFF || of_model.mode == MODE_OFF)
+        return "not covered: mode = off";
     if (config_match(config) == MATCH_ALL)
         return "covered: match = all";
     if (config_lists_host(config, host))
@@ -61,8 +68,10 @@ static void print_value(const char *key, const struct config_value *value)
     printf("%-18s = %-32s # %s\n", key, text, origin);
 }
 
-/* False: the configuration cannot tell of one of its own options. */
-static bool print_all(const struct config *config, struct span host, struct span model)
+/* `own`: the --set of this very command. False: the configuration cannot tell of one of its own
+ * options. */
+static bool print_all(const struct config *config, struct span host, struct span model,
+                      const char *own)
 {
     struct config_value value;
 
@@ -70,6 +79,8 @@ static bool print_all(const struct config *config, struct span host, struct span
         const struct config_option_info *info = config_option_info((enum config_option)i);
         if (!info || !config_explain(config, (enum config_option)i, host, model, &value))
             return false;
+        if (strcmp(value.origin, "BREAKER_SET") == 0 && cli_settings_sets(own, span_str(info->key)))
+            strcpy(value.origin, "--set");
         /* What holds for the whole process is not repeated for a host. */
         if (!host.ptr || !info->global)
             print_value(info->key, &value);
@@ -77,7 +88,7 @@ static bool print_all(const struct config *config, struct span host, struct span
     return true;
 }
 
-static int show(const char *key)
+static int show(const char *key, const char *own)
 {
     char path[PATH_MAX], safe[PATH_MAX], prefix[] = "breaker: ";
     struct span host = SPAN_NONE, model = SPAN_NONE;
@@ -87,12 +98,14 @@ static int show(const char *key)
         return CLI_WRONG;
     cli_text_safe(span_str(path), safe, sizeof safe);
     printf("# %s\n", *path ? safe : "no breaker.ini");
+    if (cli_disabled())
+        puts("# BREAKER_DISABLED is set: nothing is covered");
     if (key) {
         cli_key_split(span_str(key), &host, &model);
         cli_text_safe(span_str(key), safe, sizeof safe);
-        printf("# %s: %s\n", safe, coverage(config, host));
+        printf("# %s: %s\n", safe, coverage(config, host, model));
     }
-    bool complete = print_all(config, host, model);
+    bool complete = print_all(config, host, model, own);
     config_free(config);
     return complete ? CLI_OK : CLI_WRONG;
 }
@@ -108,6 +121,10 @@ int cmd_config(int argc, char **argv)
         cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%s'", view.key);
         return CLI_USAGE;
     }
+    char *own = view.settings.set ? strdup(view.settings.set) : NULL;
     int code = cli_settings_apply(&view.settings);
-    return code == CLI_OK ? show(view.key ? key : NULL) : code;
+    if (code == CLI_OK)
+        code = show(view.key ? key : NULL, own);
+    free(own);
+    return code;
 }

@@ -38,16 +38,20 @@ static const struct argp run_argp = {
         "Run CMD, and everything that it starts, with the breaker under it."
         "\vExits as CMD does: same code, same signal. 126: CMD cannot be executed, 127: there is "
         "no such command, 1: the library is missing, 2: wrong usage. A bad breaker.ini is told "
-        "on stderr and CMD runs without a breaker.",
+        "on stderr and CMD runs without a breaker; so is a log or a table that cannot be used.",
     .children = children,
 };
 
-/* A bad breaker.ini is no reason not to run: the library lets every call pass then. */
+/* A bad breaker.ini is no reason not to run: the library lets every call pass then. Nor is a log
+ * or a table that cannot be used, of which the library may not print anything. */
 static void warn_of_configuration(void)
 {
     char path[PATH_MAX], prefix[] = "breaker: warning: ";
 
-    config_free(cli_settings_load(path, cli_text_problem, prefix));
+    struct config *config = cli_settings_load(path, cli_text_problem, prefix);
+    if (config)
+        cli_find_unusable_files(config, cli_text_problem, prefix);
+    config_free(config);
 }
 
 static bool set_preload(void)
@@ -73,6 +77,11 @@ int cmd_run(int argc, char **argv)
     int code = cli_settings_apply(&run.settings);
     if (code != CLI_OK)
         return code;
+    /* Named by hand, and relative, it would be lost at the first chdir(). */
+    if (!cli_settings_set_path("BREAKER_CONFIG", getenv("BREAKER_CONFIG"))) {
+        cli_text_complain("cannot pass BREAKER_CONFIG on: %s", strerror(errno));
+        return CLI_WRONG;
+    }
     warn_of_configuration();
     if (!set_preload())
         return CLI_WRONG;

@@ -237,7 +237,10 @@ static bool print_text(const struct cli_context *context, const struct row *rows
     free(lines);
     uint64_t full = table_full_count(context);
     if (full)
-        printf("%" PRIu64 " claims found the table full: those calls passed unwatched\n", full);
+        printf("%" PRIu64
+               " times there was no room for a key, and its call passed uncounted; `breaker reset "
+               "--all` makes a fresh table\n",
+               full);
     return true;
 }
 
@@ -248,6 +251,10 @@ static int show(struct cli_context *context, bool json)
 
     if (error != TABLE_OK && error != TABLE_E_ABSENT)
         return CLI_WRONG;
+    if (error == TABLE_E_ABSENT)
+        cli_text_complain("no table at %s yet", context->path);
+    if (cli_disabled())
+        cli_text_complain("BREAKER_DISABLED is set: nothing that is started here is covered");
     struct row *rows = read_rows(context, &count);
     bool done = rows != NULL;
     if (done && json)

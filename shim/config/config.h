@@ -42,14 +42,15 @@ enum config_option {
 
 /* Where configuration comes from. All strings borrowed for the duration of config_load(). */
 struct config_source {
-    const char *path; /* of the ini file; NULL: none, defaults only */
-    const char *set;  /* "key=value" lines separated by '\n' (--set, in BREAKER_SET); or NULL */
+    const char *path; /* of the ini file, absolute; NULL: none, defaults only */
+    const char *set;  /* "key=value" lines separated by '\n' (BREAKER_SET, which --set fills), of
+                         which the last of a key counts; or NULL */
     const char *const *environ; /* NULL-terminated "NAME=value"; only BREAKER_<KEY> are looked at */
 };
 
 /* One thing that is wrong. Text is complete: what was expected, what was found. */
 struct config_problem {
-    char file[256]; /* path, or "BREAKER_X", or "--set" */
+    char file[256]; /* path, or "BREAKER_X", "BREAKER_SET" too */
     unsigned line;  /* 1-based; 0 = not of a line */
     char key[64];   /* or "[section]" */
     char text[320];
@@ -100,8 +101,9 @@ struct config_option_info {
 };
 const struct config_option_info *config_option_info(enum config_option option);
 
-/* The effective value as text and its origin ("default", "FILE:LINE", "BREAKER_X", "--set") for a
- * host and model (SPAN_NONE for [breaker] level). Returns false for an option out of range. */
+/* The effective value as text and its origin ("default", "FILE:LINE", "BREAKER_X", "BREAKER_SET")
+ * for a host and model (SPAN_NONE for [breaker] level). Returns false for an option out of range.
+ */
 struct config_value {
     char text[512];
     char origin[320];

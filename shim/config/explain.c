@@ -27,7 +27,7 @@ static void origin_of(const struct config *config, const struct layer *layer,
     if (!layer) {
         snprintf(buf, size, "default");
     } else if (layer == &config->set) {
-        snprintf(buf, size, "--set");
+        snprintf(buf, size, "BREAKER_SET");
     } else if (layer == &config->environment) {
         for (size_t i = 0; i <= len; i++) {
             char c = options[option].key[i];

@@ -53,6 +53,17 @@ static bool put(struct layer *layer, enum config_option option, unsigned line,
     return true;
 }
 
+void load_unset(struct layer *layer, struct span key)
+{
+    enum config_option option = option_find(key);
+
+    if (option == OPTION_COUNT)
+        return;
+    free(layer->setting[option]);
+    layer->setting[option] = NULL;
+    layer->set &= ~(UINT32_C(1) << option);
+}
+
 void load_value(struct load *load, struct layer *layer, const char *file, unsigned line,
                 struct span key, struct span text)
 {

@@ -32,6 +32,9 @@ void load_problem_here(struct load *load, struct span key, const char *expected,
 void load_value(struct load *load, struct layer *layer, const char *file, unsigned line,
                 struct span key, struct span text);
 
+/* Takes an option out of `layer`, if it is one and there. */
+void load_unset(struct layer *layer, struct span key);
+
 /* sections.c: a section's head; SPAN_NONE: one that was refused. */
 void sections_begin(struct load *load, struct span name);
 /* One assignment in it. */

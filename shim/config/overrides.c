@@ -45,8 +45,11 @@ static void load_environment(struct load *load, const char *const *environment)
     }
 }
 
+/* A wrapper script adds its --set behind those that it was given: the last of a key counts. */
 static void load_set(struct load *load, struct span lines)
 {
+    struct layer *layer = &load->config->set;
+
     while (lines.len > 0) {
         const char *end = memchr(lines.ptr, '\n', lines.len);
         struct span line = span_of(lines.ptr, end ? (size_t)(end - lines.ptr) : lines.len);
@@ -55,11 +58,12 @@ static void load_set(struct load *load, struct span lines)
         if (line.len == 0)
             continue;
         if (!equals) {
-            load_problem(load, "--set", 0, line, "KEY=VALUE", "no '='");
+            load_problem(load, "BREAKER_SET", 0, line, "KEY=VALUE", "no '='");
             continue;
         }
         struct span key = span_trim(span_of(line.ptr, (size_t)(equals - line.ptr)));
-        load_value(load, &load->config->set, "--set", 0, key,
+        load_unset(layer, key);
+        load_value(load, layer, "BREAKER_SET", 0, key,
                    span_trim(span_skip(line, (size_t)(equals + 1 - line.ptr))));
     }
 }

@@ -114,3 +114,116 @@ def test_config_of_a_bad_configuration(breaker, ini):
     path = ini("[breaker]\nnonsense = 1\n")
     done = breaker("config", "--config", str(path), code=1)
     assert done.stdout == "" and done.stderr.startswith(f"breaker: {path}:2: nonsense: ")
+
+
+def test_a_relative_configuration_is_refused_wherever_it_came_from(breaker, ini):
+    ini("[breaker]\n", name="my.ini")
+    done = breaker("check", BREAKER_CONFIG="my.ini", code=1)
+    assert done.stderr == 'BREAKER_CONFIG: file: expected an absolute path, found "my.ini"\n'
+    breaker("config", BREAKER_CONFIG="my.ini", code=1)
+    assert breaker("check", "my.ini").stdout == "my.ini: all is well\n"
+    ini("[breaker]\nnonsense = 1\n", name="my.ini")
+    assert breaker("check", "my.ini", code=1).stderr.startswith("my.ini:2: nonsense: ")
+
+
+@pytest.mark.parametrize("name, nearest", [
+    ("BREAKER_OPEN_SECOND", "BREAKER_OPEN_SECONDS"), ("BREAKER_DISABLE", "BREAKER_DISABLED"),
+    ("BREAKER_open_seconds", "BREAKER_OPEN_SECONDS"), ("BREAKER_CONFG", "BREAKER_CONFIG"),
+])
+def test_check_names_variables_that_are_nearly_ours(breaker, name, nearest):
+    done = breaker("check", **{name: "1"}, code=1)
+    assert done.stdout == ""
+    assert done.stderr == (f"{name}: expected a variable such as {nearest}, found an unknown one, "
+                           "which has no effect\n")
+    assert breaker("run", "true", **{name: "1"}).stderr == ""
+
+
+def test_check_knows_all_our_variables(breaker, ini):
+    breaker("check", BREAKER_SET="backoff=1", BREAKER_LIB="/x", BREAKER_CONFIG=str(ini("")), BREAKER_JITTER="0",
+            BREAKER_DISABLED="0")
+
+
+def test_check_says_what_is_in_force_without_a_file(untouched):
+    assert untouched("check").stdout == "no breaker.ini: the defaults are in force, all is well\n"
+    for options, changes in (((), {"BREAKER_BACKOFF": "1"}), (("--set", "backoff=1"), {})):
+        assert "the defaults, and what variables and options set, are in force" in untouched(
+            "check", *options, **changes).stdout
+
+
+@pytest.mark.parametrize("value, said", [("1", True), ("no", True), ("0", False), ("", False)])
+def test_a_breaker_that_is_switched_off_is_told(breaker, value, said):
+    check, config, status = (breaker(c, BREAKER_DISABLED=value) for c in ("check", "config", "status"))
+    for text in (check.stdout, config.stdout, status.stderr):
+        assert ("BREAKER_DISABLED is set: nothing" in text) == said
+
+
+@pytest.mark.parametrize("ini_text, key, off", [
+    ("[target h.example]\nmode = off\n", "h.example", True),
+    ("[target h.example]\nmode = off\n[target h.example/m]\nmode = enforce\n", "h.example/m", True),
+    ("[target h.example]\n[target h.example/m]\nmode = off\n", "h.example/m", True),
+    ("[target h.example]\n[target h.example/m]\nmode = off\n", "h.example", False),
+    ("[breaker]\nmode = off\n", "api.openai.com", True),
+])
+def test_config_of_what_is_off_says_that_it_is_not_covered(breaker, ini, ini_text, key, off):
+    second = breaker("config", key, "--config", str(ini(ini_text))).stdout.splitlines()[1]
+    assert (second == f"# {key}: not covered: mode = off") == off
+
+
+def test_config_tells_an_own_set_from_an_inherited_one(breaker):
+    shown = values(breaker("config", "--set", "backoff=3", BREAKER_SET="backoff=4\njitter=0").stdout)
+    assert shown["backoff"] == ("3", "--set") and shown["jitter"] == ("0", "BREAKER_SET")
+    assert breaker("check", BREAKER_SET="jitter=9", code=1).stderr.startswith("BREAKER_SET: jitter: ")
+    assert breaker("check", "--set", "jitter=9", code=2).stderr.startswith("breaker: --set: jitter: ")
+
+
+def test_the_last_set_wins(breaker, ini):
+    shown = values(breaker("config", "--set", "backoff=3", "--set", "backoff=5").stdout)
+    assert shown["backoff"] == ("5", "--set")
+    breaker("check", str(ini("[breaker]\nbackoff = 3\nbackoff = 5\n")), code=1)
+
+
+@pytest.fixture
+def bad_places(tmp_path):
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "file")
+    (tmp_path / "directory").mkdir()
+    return tmp_path
+
+
+@pytest.mark.parametrize("name, why", [
+    ("nowhere/log", "no such directory"), ("link", "a symlink"), ("directory", "no regular file"),
+    ("file/log", "Not a directory"),
+])
+def test_check_tries_the_log(breaker, bad_places, name, why):
+    place = bad_places / name
+    done = breaker("check", BREAKER_LOG=str(place), code=1)
+    assert done.stderr == f"{place}: log: expected a regular file that you may write, or room for one, found {why}\n"
+    breaker("check", BREAKER_LOG=str(bad_places / "file"))
+    breaker("check", BREAKER_LOG=str(bad_places / "directory" / "log"))
+    assert not list((bad_places / "directory").iterdir())
+
+
+@pytest.mark.parametrize("name, why", [
+    ("nowhere/deeper/table", "no such directory"), ("link", "refused"), ("directory", "refused"), ("file", "refused"),
+])
+def test_check_tries_the_table(breaker, bad_places, name, why):
+    place = bad_places / name
+    done = breaker("check", BREAKER_TABLE=str(place), code=1)
+    assert done.stderr.startswith(f"{place}: table: expected a table of yours, or room for one, found {why}")
+    breaker("check", BREAKER_TABLE=str(bad_places / "nowhere" / "table"))
+    assert not (bad_places / "nowhere").exists()
+
+
+def test_a_file_that_group_may_write_is_told_with_its_mode(breaker, ini):
+    path = ini("[breaker]\n")
+    path.chmod(0o664)
+    assert "group or others may write (mode 0664): chmod go-w" in breaker("check", str(path), code=1).stderr
+
+
+@pytest.mark.parametrize("text, line", [
+    ("[breaker]\n[target https://api.openai.com]\n", 2), ("[target x]\nmatch = http://h/m\n", 2),
+    ("[target h:http]\n", 1),
+])
+def test_targets_that_can_never_match_are_told(breaker, ini, text, line):
+    path = ini(text)
+    assert breaker("check", str(path), code=1).stderr.startswith(f"{path}:{line}: ")

@@ -179,3 +179,19 @@ def test_standard_streams_and_open_files_pass_through(launcher, tmp_path):
     assert done.stdout == bare.stdout and done.stderr == ""
     assert os.read(read, 100) == b"out\nout\n"
     os.close(read)
+
+
+def test_a_relative_configuration_of_the_environment_is_made_absolute(launcher, tmp_path, ini):
+    ini("[breaker]\n", name="my.ini")
+    assert variable(launcher, "BREAKER_CONFIG", BREAKER_CONFIG="my.ini") == str(tmp_path / "my.ini")
+    assert variable(launcher, "BREAKER_CONFIG", BREAKER_CONFIG="") == ""
+    assert launcher("run", "true", BREAKER_CONFIG="my.ini").stderr == ""
+
+
+def test_a_log_or_table_that_cannot_be_used_is_told_by_the_launcher(launcher, tmp_path):
+    done = launcher("run", "--log", "nowhere/log", "--", "echo", "ran")
+    (line,) = done.stderr.splitlines()
+    assert done.stdout == "ran\n" and line.startswith(f"breaker: warning: {tmp_path}/nowhere/log: log: ")
+    done = launcher("run", "--table", "/dev/null", "--", "echo", "ran")
+    (line,) = done.stderr.splitlines()
+    assert done.stdout == "ran\n" and line.startswith("breaker: warning: /dev/null: table: ")

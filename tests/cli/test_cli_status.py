@@ -17,6 +17,8 @@ def test_no_table_is_an_empty_list_and_makes_none(breaker):
     }
     assert breaker("status").stdout.split() == ["KEY", "STATE", "STREAK", "RETRY-IN", "OK", "FAIL", "NEUTRAL",
                                                 "REFUSED", "LAST-FAILURE"]
+    for done in (breaker("status"), breaker("status", "--json")):
+        assert done.stderr == f"breaker: no table at {breaker.table} yet\n"
     assert not breaker.table.exists() and not breaker.table.parent.exists()
 
 

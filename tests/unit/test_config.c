@@ -217,7 +217,7 @@ static void set_stands_above_environment_above_target(void **state)
     assert_true(status_set_has(&policy.outcome.failure_status, 501));
     assert_false(status_set_has(&policy.outcome.failure_status, 502));
     assert_string_equal(config_table_path(config), "/from/environment");
-    assert_explained(config, OPTION_backoff, "h", NULL, "5", "--set");
+    assert_explained(config, OPTION_backoff, "h", NULL, "5", "BREAKER_SET");
     assert_explained(config, OPTION_open_seconds, "h", NULL, "8", "BREAKER_OPEN_SECONDS");
     snprintf(origin, sizeof origin, "%s:6", fixture_path);
     assert_explained(config, OPTION_jitter, "h", "m", "0", origin);
@@ -225,6 +225,23 @@ static void set_stands_above_environment_above_target(void **state)
     struct config_value value;
     assert_false(config_explain(config, OPTION_COUNT, SPAN_NONE, SPAN_NONE, &value));
     config_free(config);
+}
+
+static void the_last_set_of_a_key_wins(void **state)
+{
+    (void)state;
+    struct config_source source = {
+        .set = "backoff=5\nfailure_status=500\nmode=off\nbackoff=3\nfailure_status=501\n"};
+    struct config *config = load_source(&source);
+    assert_non_null(config);
+    struct policy policy = policy_of(config, "h", NULL);
+
+    assert_int_equal(policy.breaker.backoff_q8, 3 * 256);
+    assert_false(status_set_has(&policy.outcome.failure_status, 500));
+    assert_int_equal(policy.mode, MODE_OFF);
+    config_free(config);
+    source.set = "backoff=nonsense\nbackoff=3";
+    assert_null(load_source(&source)); /* what is overridden must make sense, too */
 }
 
 static void globs(void **state)
@@ -321,6 +338,7 @@ int main(void)
         cmocka_unit_test(later_target_wins_among_equals),
         cmocka_unit_test(patterns_are_keys),
         cmocka_unit_test(set_stands_above_environment_above_target),
+        cmocka_unit_test(the_last_set_of_a_key_wins),
         cmocka_unit_test(globs),
         cmocka_unit_test(errno_is_kept),
         cmocka_unit_test(finds_the_file),

@@ -143,7 +143,7 @@ static void all_problems_are_told_in_order(void **state)
     assert_string_equal(problems[4].file, "BREAKER_JITTER");
     assert_string_equal(problems[4].key, "jitter");
     for (unsigned i = 5; i < 8; i++)
-        assert_string_equal(problems[i].file, "--set");
+        assert_string_equal(problems[i].file, "BREAKER_SET");
     assert_string_equal(problems[5].key, "backoff");
     assert_string_equal(problems[6].key, "nothing");
     assert_non_null(strstr(problems[7].text, "open_max"));
