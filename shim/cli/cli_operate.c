@@ -93,7 +93,8 @@ static int change_unknown(struct cli_context *context, enum cli_operation operat
     struct span claimed = span_str(key);
     struct slot *slot = table_claim(table, table_identity(table, claimed), claimed, true);
     if (!slot) {
-        cli_text_complain("the table is full; `breaker reset --all` makes a fresh one");
+        cli_text_complain("no room for this key: the table holds about 700, and frees none; "
+                          "`breaker reset --all` makes a fresh one");
         return CLI_WRONG;
     }
     return change(context, operation, slot);

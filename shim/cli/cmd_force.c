@@ -54,7 +54,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 static const struct argp_option options[] = {
-    {"create", KEY_CREATE, NULL, 0, "make the breaker if no call has been seen for KEY", 0},
+    {"create", KEY_CREATE, NULL, 0,
+     "open, closed: make the breaker if no call has been seen for KEY", 0},
     {0},
 };
 static const struct argp_child children[] = {{&cli_settings_argp, 0, NULL, 0}, {0}};

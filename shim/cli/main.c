@@ -13,7 +13,7 @@ static const struct command commands[] = {
     {"run", cmd_run, "run a program, and all that it starts, with the breaker under it"},
     {"status", cmd_status, "show every breaker"},
     {"trip", cmd_trip, "open one by hand, as if it had failed"},
-    {"reset", cmd_reset, "close one, or all, and forget their failures"},
+    {"reset", cmd_reset, "close one, or start all again with an empty table"},
     {"force", cmd_force, "hold one open or closed until it is reset"},
     {"check", cmd_check, "say everything that is wrong in breaker.ini"},
     {"config", cmd_config, "show every setting in force and where it came from"},

@@ -5,6 +5,7 @@ import os
 import pty
 import subprocess
 
+import conftest as layout
 import pytest
 
 KEY = "api.openai.com/gpt-4o"
@@ -179,3 +180,14 @@ def test_output_to_a_terminal_is_the_same(breaker):
     shown = os.read(leader, 65536).decode().replace("\r\n", "\n")
     os.close(leader)
     assert shown == expected
+
+
+def test_a_full_table_says_what_to_do(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    for i in range(layout.CAPACITY):
+        table.put("<Q", layout.HEADER_SIZE + i * layout.SLOT_SIZE, i + 1)
+    done = breaker("trip", "--create", "other.example", code=1)
+    assert "no room for this key" in done.stderr and "`breaker reset --all`" in done.stderr
+    shown = breaker("status")
+    assert "1 times there was no room for a key" in shown.stdout and "`breaker reset --all`" in shown.stdout
