@@ -41,28 +41,13 @@ static bool take_port(struct span *host, uint16_t *port)
     return true;
 }
 
-/* A name, an IPv4 address, or an IPv6 one in brackets. */
-static bool is_host(struct span host)
-{
-    bool bracketed = host.len > 2 && host.ptr[0] == '[' && host.ptr[host.len - 1] == ']';
-
-    if (host.len == 0)
-        return false;
-    for (size_t i = bracketed; i < host.len - bracketed; i++) {
-        unsigned char c = (unsigned char)host.ptr[i];
-        if (c <= ' ' || c == 0x7f || strchr("[]\"\\<>#?@%", c) || (c == ':' && !bracketed))
-            return false;
-    }
-    return true;
-}
-
 bool cli_key_normalise(struct span text, char *buf, size_t size)
 {
     struct span host, model;
     uint16_t port;
 
     cli_key_split(text, &host, &model);
-    if (!take_port(&host, &port) || !is_host(host))
+    if (!take_port(&host, &port))
         return false;
     size_t len = url_host_key(host, port, buf, CLI_HOST_MAX < size ? CLI_HOST_MAX : size);
     if (len == 0 || len >= size)

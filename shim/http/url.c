@@ -140,6 +140,13 @@ size_t url_decode(struct span text, char *buf, size_t size)
     return at;
 }
 
+/* May this byte stand in a name, or between the brackets of an IPv6 address? libcurl connects to no
+ * host with another, and a key with one could not be told from other text. */
+static bool is_host_char(unsigned char c, bool bracketed)
+{
+    return c > 0x20 && c != 0x7f && !strchr("/\"\\<>#?@%[]", c) && (bracketed || c != ':');
+}
+
 /* The host, decoded as libcurl decodes it, in lower case, without a zone id (it names an interface
  * of this machine, no provider) and a trailing dot. 0: unusable, or it does not fit. */
 static size_t write_host(struct span host, char *buf, size_t size)
@@ -158,9 +165,10 @@ static size_t write_host(struct span host, char *buf, size_t size)
     }
     if (len > 1 && buf[len - 1] == '.')
         len--;
-    for (size_t i = 0; i < len; i++) {
-        unsigned char c = (unsigned char)buf[i];
-        if (c <= 0x20 || c == 0x7f || c == '/' || c == '@')
+    if (len <= 2u * bracketed)
+        return 0; /* nothing, or nothing between the brackets */
+    for (size_t i = bracketed; i < len - bracketed; i++) {
+        if (!is_host_char((unsigned char)buf[i], bracketed))
             return 0;
         buf[i] = span_lower(buf[i]);
     }
