@@ -243,7 +243,7 @@ def test_events_are_logged_once_each(provider, curl, breaker_env, open_breaker):
     breaker_env.wait_due(provider.key("m"))
     assert curl(provider.url()).status == 200
     steps = [(e["from"], e["to"]) for e in breaker_env.events(event="transition", key=provider.key("m"))]
-    assert steps == [("closed", "degraded"), ("closed", "open"), ("open", "half_open"), ("half_open", "closed")]
+    assert steps == [("closed", "degraded"), ("degraded", "open"), ("open", "half_open"), ("half_open", "closed")]
     for event in breaker_env.events():
         assert event["program"] == "curl" and event["pid"] > 0 and event["time"]
 
