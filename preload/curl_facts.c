@@ -61,11 +61,19 @@ static uint16_t final_status(const struct easy *easy, long status, CURLcode resu
 
 /* --- how far it came ---------------------------------------------------------------------- */
 
+/* Is there a connection, new or kept? Since 8.21 PRETRANSFER_TIME is told of a failed connect too.
+ */
+static bool is_connected(const struct easy *easy)
+{
+    return info_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ||
+           info_long(easy, CURLINFO_LOCAL_PORT) > 0;
+}
+
 static enum call_phase phase_of(const struct easy *easy, uint16_t status)
 {
     if (status != 0)
         return PHASE_BODY;
-    if (info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) > 0)
+    if (info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) > 0 && is_connected(easy))
         return PHASE_WAITING;
     return info_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ? PHASE_HANDSHAKE : PHASE_CONNECTING;
 }

@@ -215,7 +215,7 @@ def test_a_proxy_that_denies_connect_is_neutral(provider, providers, curl, break
     proxy = providers()
     proxy.answer(Answer(503, body=b""))
     for _ in range(7):
-        assert curl(provider.url(), "m", "-p", "-x", proxy.url("")).code == 56
+        assert curl(provider.url(), "m", "-p", "-x", proxy.url("")).code in (7, 56)  # 7 since 8.21
     assert proxy.count() == 7
     assert_all_neutral(breaker_env, provider, 7)
 
