@@ -1,39 +1,18 @@
-"""C programs on libcurl, one way of using it per mode (curl/client.c): a refused model between calls
+"""C programs on libcurl, one way of using it per mode (curl/client*.c): a refused model between calls
 that go through, on the same handle and pool. Each mode runs bare as well, so that a client that is wrong by itself
 is seen."""
 
 import collections
 import socket
 import threading
-from pathlib import Path
 
 import pytest
 
+from curl_lines import FINE_SHUT_FINE, ends_of, lines_of
 from provider import Answer
 
-SOURCE = Path(__file__).with_name("curl") / "client.c"
 EASY = ["fields", "copy", "read", "chunked", "file", "mime", "form", "bound", "curlu", "callbacks", "no-writedata"]
 MULTI = ["multi-fields", "multi-read", "multi-file", "multi-chunked", "socket-fields", "socket-read"]
-
-Line = collections.namedtuple("Line", "model code status received url")
-
-
-@pytest.fixture
-def client(compile_c):
-    return compile_c(SOURCE, "-Wno-deprecated-declarations", "-lcurl", "-pthread", name="client")
-
-
-@pytest.fixture
-def shut(breaker_env, provider):
-    breaker_env.configure(open_seconds=60)
-    breaker_env.command("trip", "--create", provider.key("shut"))
-
-
-def lines_of(done):
-    assert (done.returncode, done.stderr) == (0, b""), done
-    lines = [line.split(" ") for line in done.stdout.decode(errors="replace").splitlines()]
-    return [Line(f[0], int(f[1]), int(f[2]), int(f[3]), f[4]) for f in lines if len(f) == 5 and f[0] in ("fine", "shut")]
-
 
 def path_of(mode):
     return "/v1/audio/transcriptions" if mode in ("mime", "form") else "/v1/chat/completions"
@@ -296,3 +275,38 @@ def test_valgrind_finds_nothing_of_ours(mode, client, breaker_env, provider, shu
     done = breaker_env.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full",
                            "--errors-for-leak-kinds=definite", client, mode, provider.url(path_of(mode)))
     assert done.returncode == 0, done.stderr.decode()
+
+
+@pytest.mark.parametrize("mode", ["read-inside", "read-inside-unread"])
+def test_messages_read_inside_of_perform(mode, client, breaker_env, provider, shut):
+    """The end of a transfer that was broken off for our answer is not the program's to see."""
+    before = 2 if mode.endswith("unread") else 0
+    assert sorted(ends_of(breaker_env.run(client, mode, provider.url()))) == \
+        [("fine", 0, 200)] * (3 + before) + [("shut", 0, 503)] * 3
+    assert provider.count(model="shut") == 0
+
+
+def test_a_multi_that_ends_under_a_refused_handle(client, breaker_env, provider, shut):
+    assert ends_of(breaker_env.run(client, "cleaned-under", provider.url())) == [("shut", 0, 503), ("fine", 0, 200)]
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_scheme_and_protocol_of_an_answer_are_spelled_as_of_a_real_call(
+        scheme, client, breaker_env, provider, tls_provider):
+    server = tls_provider if scheme == "https" else provider
+    breaker_env.command("force", "--create", "open", server.key("shut"))
+    done = breaker_env.run(client, "scheme", server.url())
+    real, answer = (line.split() for line in done.stdout.decode().splitlines())
+    assert (done.returncode, real[0], answer[0], server.count()) == (0, "fine", "shut", 1)
+    assert answer[1:] == real[1:] and answer[1].lower() == scheme
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_host_of_hsts(scheme, client, breaker_env, tls_provider, tmp_path):
+    """Real calls are upgraded to https; an answer of ours must not be."""
+    entries = tmp_path / "hsts"
+    entries.write_text('localhost "20991231 00:00:00"\n')
+    breaker_env.command("force", "--create", "open", tls_provider.key("shut", name="localhost"))
+    url = tls_provider.url(name="localhost").replace("https", scheme, 1)
+    assert ends_of(breaker_env.run(client, "hsts", url, entries)) == FINE_SHUT_FINE
+    assert tls_provider.count() == 2
