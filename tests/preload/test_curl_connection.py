@@ -13,7 +13,8 @@ from provider import Answer, head_of, model_of, read_body, read_head
 
 GUARDED = Path(__file__).with_name("curl") / "guarded.c"
 STRAY = ["range", "timecondition", "haproxy", "fastopen", "interface", "ipv6-only", "taken-port", "prereq", "verbose",
-         "resume", "keep-sending", "abstract", "path-and-clear", "abstract-and-clear"]
+         "resume", "keep-sending", "keep-sending-large", "abstract", "path-too-long", "abstract-too-long",
+         "path-and-clear", "abstract-and-clear"]
 
 
 @pytest.mark.parametrize("mode", STRAY)

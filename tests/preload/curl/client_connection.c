@@ -41,12 +41,6 @@ static void set_haproxy(struct request *r)
     curl_easy_setopt(r->easy, CURLOPT_FORBID_REUSE, 1L);
 }
 
-static void set_fastopen(struct request *r)
-{
-    curl_easy_setopt(r->easy, CURLOPT_TCP_FASTOPEN, 1L);
-    curl_easy_setopt(r->easy, CURLOPT_FORBID_REUSE, 1L);
-}
-
 static void set_interface(struct request *r)
 {
     curl_easy_setopt(r->easy, CURLOPT_INTERFACE, "127.0.0.1");
@@ -92,7 +86,8 @@ static int refuse_complaints(CURL *easy, curl_infotype type, char *data, size_t 
 {
     (void)easy;
     (void)user;
-    if (type == CURLINFO_TEXT && memmem(data, size, "Could not set", 13))
+    if (type == CURLINFO_TEXT && (memmem(data, size, "Could not set", strlen("Could not set")) ||
+                                  memmem(data, size, "Failed to", strlen("Failed to"))))
         die("libcurl was told to set what cannot be set");
     return 0;
 }
@@ -103,17 +98,39 @@ static void set_verbose(struct request *r)
     curl_easy_setopt(r->easy, CURLOPT_DEBUGFUNCTION, refuse_complaints);
 }
 
-/* --- with a body that is read --------------------------------------------------------------- */
+static void set_fastopen(struct request *r)
+{
+    curl_easy_setopt(r->easy, CURLOPT_TCP_FASTOPEN, 1L);
+    curl_easy_setopt(r->easy, CURLOPT_FORBID_REUSE, 1L);
+    set_verbose(r);
+}
 
+/* Of a body in memory there is nothing to resume: without us it fails. */
 static void prepare_resume(struct request *r)
 {
-    post_read(r, 0);
+    post_fields(r);
     curl_easy_setopt(r->easy, CURLOPT_RESUME_FROM_LARGE, (curl_off_t)(is_shut(r) ? 10 : 0));
 }
+
+/* --- with a body of which a part is left when the answer comes ---------------------------------
+ */
 
 static void prepare_keep_sending(struct request *r)
 {
     post_read(r, 0);
+    curl_easy_setopt(r->easy, CURLOPT_KEEP_SENDING_ON_ERROR, 1L);
+    curl_easy_setopt(r->easy, CURLOPT_TIMEOUT, 3L);
+}
+
+static void prepare_keep_sending_large(struct request *r)
+{
+    enum { LARGE = 3000000 };
+    static char body[LARGE + 100];
+    int at = sprintf(body, "{\"model\":\"%s\",\"q\":\"", r->model);
+
+    memset(body + at, 'x', LARGE);
+    strcpy(body + at + LARGE, "\"}");
+    curl_easy_setopt(r->easy, CURLOPT_POSTFIELDS, body);
     curl_easy_setopt(r->easy, CURLOPT_KEEP_SENDING_ON_ERROR, 1L);
     curl_easy_setopt(r->easy, CURLOPT_TIMEOUT, 3L);
 }
@@ -147,6 +164,25 @@ static void set_abstract_and_clear(struct request *r)
 {
     curl_easy_setopt(r->easy, CURLOPT_ABSTRACT_UNIX_SOCKET, "nobody is here");
     curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, NULL);
+}
+
+/* No address holds it: libcurl fails before it opens a socket. */
+static const char *too_long(void)
+{
+    static char name[300];
+
+    memset(name, 'x', sizeof name - 1);
+    return name;
+}
+
+static void set_path_too_long(struct request *r)
+{
+    curl_easy_setopt(r->easy, CURLOPT_UNIX_SOCKET_PATH, too_long());
+}
+
+static void set_abstract_too_long(struct request *r)
+{
+    curl_easy_setopt(r->easy, CURLOPT_ABSTRACT_UNIX_SOCKET, too_long());
 }
 
 /* A refused https call, then one of http, which the protocols forbid. */
@@ -197,7 +233,10 @@ const struct mode connection_modes[] = {
     {"verbose", three_set_once, set_verbose, NULL},
     {"resume", three, prepare_resume, NULL},
     {"keep-sending", three, prepare_keep_sending, NULL},
+    {"keep-sending-large", three, prepare_keep_sending_large, NULL},
     {"abstract", three_set_once, set_abstract, NULL},
+    {"path-too-long", three_set_once, set_path_too_long, NULL},
+    {"abstract-too-long", three_set_once, set_abstract_too_long, NULL},
     {"path-after-abstract", three_set_once, set_path_after_abstract, NULL},
     {"abstract-after-path", three_set_once, set_abstract_after_path, NULL},
     {"path-and-clear", three_set_once, set_path_and_clear, NULL},
