@@ -20,6 +20,8 @@ TIME_LIMIT = 60
 
 
 def pytest_configure(config):
+    if "s" not in config.option.reportchars:
+        config.option.reportchars += "s"  # nothing is skipped without its reason being told
     config.addinivalue_line("markers", "time_limit(seconds): for this test, instead of 60")
 
 
@@ -107,7 +109,9 @@ def open_breaker(breaker_env, curl):
 
 @pytest.fixture(scope="session")
 def compile_c(tmp_path_factory):
-    """compile_c(SOURCE, *FLAGS): the program made of a C file or of C text; each once per run."""
+    """compile_c(SOURCE, *FLAGS): the program made of a C file or of C text; each once per run. BREAKER_TEST_LDFLAGS
+    comes before the flags (test_curl_newer.py)."""
+    first = os.environ.get("BREAKER_TEST_LDFLAGS", "").split()
     directory = tmp_path_factory.mktemp("programs")
     made = {}
 
@@ -117,7 +121,7 @@ def compile_c(tmp_path_factory):
         if identity not in made:
             code, program = directory / f"{identity}.c", directory / f"{name}-{identity}"
             code.write_text(text)
-            done = subprocess.run([compiler, "-O1", "-g", "-D_GNU_SOURCE", "-o", program, code, *flags],
+            done = subprocess.run([compiler, "-O1", "-g", "-D_GNU_SOURCE", "-o", program, code, *first, *flags],
                                   capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stderr
             made[identity] = program

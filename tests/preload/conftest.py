@@ -8,10 +8,18 @@ CURL = Path(__file__).with_name("curl")
 
 
 @pytest.fixture
-def client(compile_c):
-    main = CURL / "client.c"
-    parts = sorted(set(CURL.glob("client_*.c")) - {main})
-    return compile_c(main, "-I", CURL, *parts, "-Wno-deprecated-declarations", "-lcurl", "-pthread", name="client")
+def compile_client(compile_c):
+    def compile_it(*flags):
+        parts = sorted(CURL.glob("client_*.c"))
+        return compile_c(CURL / "client.c", "-I", CURL, *parts, "-Wno-deprecated-declarations", *flags, "-lcurl",
+                         "-pthread", name="client")
+
+    return compile_it
+
+
+@pytest.fixture
+def client(compile_client):
+    return compile_client()
 
 
 @pytest.fixture

@@ -3,6 +3,7 @@
  * mode, by topic in client_*.c.
  *
  *   client MODE URL [EXTRA]
+ *   client version
  *
  * Each transfer asks for a model ("fine" or "shut") and prints one line:
  *   MODEL CODE STATUS BODY_BYTES EFFECTIVE_URL
@@ -107,6 +108,8 @@ static const struct mode *find(const char *name)
 
 int main(int argc, char **argv)
 {
+    if (argc == 2 && strcmp(argv[1], "version") == 0)
+        return puts(curl_version()) < 0;
     if (argc < 3)
         die("usage: client MODE URL [EXTRA]");
     url = argv[2];

@@ -179,6 +179,44 @@ static void mode_read_inside_unread(void)
     read_inside(1);
 }
 
+/* 8.17's notify callback. The headers here may be older than the library. */
+CURLMcode curl_multi_notify_enable(CURLM *multi, unsigned int what) __attribute__((weak));
+#define NOTIFYFUNCTION ((CURLMoption)(CURLOPTTYPE_FUNCTIONPOINT + 18))
+#define INFO_READ      0
+
+static void on_notify(CURLM *multi, unsigned int what, CURL *easy, void *user)
+{
+    (void)multi;
+    (void)easy;
+    (void)user;
+    if (what == INFO_READ)
+        read_messages();
+}
+
+static void mode_notify(void)
+{
+    struct request requests[MANY];
+    int running = 1;
+
+    if (!curl_multi_notify_enable)
+        die("this libcurl has no notify callback");
+    inside.multi = curl_multi_init();
+    curl_multi_setopt(inside.multi, NOTIFYFUNCTION, on_notify);
+    curl_multi_notify_enable(inside.multi, INFO_READ);
+    add_many(inside.multi, requests, prepare_read);
+    while (running > 0) {
+        if (curl_multi_perform(inside.multi, &running) != CURLM_OK)
+            die("curl_multi_perform");
+        if (running > 0)
+            curl_multi_poll(inside.multi, NULL, 0, 200, NULL);
+    }
+    for (int i = 0; i < inside.count; i++) /* all were told of inside */
+        finish(inside.request[i], inside.code[i]);
+    for (int i = 0; i < MANY; i++)
+        curl_easy_cleanup(requests[i].easy);
+    curl_multi_cleanup(inside.multi);
+}
+
 /* The multi goes while a refused handle is in it: the handle is the application's own again. */
 static void mode_cleaned_under(void)
 {
@@ -212,6 +250,7 @@ const struct mode messages_modes[] = {
     {"partly-read", NULL, NULL, mode_partly_read},
     {"read-inside", NULL, NULL, mode_read_inside},
     {"read-inside-unread", NULL, NULL, mode_read_inside_unread},
+    {"notify", NULL, NULL, mode_notify},
     {"cleaned-under", NULL, NULL, mode_cleaned_under},
     {.name = NULL},
 };
