@@ -120,9 +120,13 @@ static void tell_own_url(const struct easy *easy, CURLINFO info, void *value)
 CURLcode hook_easy_getinfo(real_t real, CURL *handle, CURLINFO info, void *value)
 {
     CURLcode result = real->easy_getinfo(handle, info, value);
-    struct easy *easy = result == CURLE_OK && value ? easymap_easy(handle) : NULL;
+    struct easy *easy = value ? easymap_easy(handle) : NULL;
 
-    if (easy && easy->answered)
+    if (!easy || !easy->answered)
+        return result;
+    if (info == CURLINFO_EFFECTIVE_URL && easy->answered_url)
+        result = CURLE_OK; /* 8.23 fails on the URL that was put back, where it has no scheme */
+    if (result == CURLE_OK)
         tell_own_url(easy, info, value);
     return result;
 }

@@ -288,21 +288,12 @@ void curl_options_neutralise(struct curl_options *options, real_t real, CURL *ea
         curl_options_override(options, real, easy, index, default_of(index));
 }
 
-/* PROTOCOLS and PROTOCOLS_STR are one field in libcurl: the one that came last is put back. */
-static bool is_the_other_protocols(const struct curl_options *options, unsigned index)
-{
-    return (index == SHADOW_PROTOCOLS && options->protocols_by_name) ||
-           (index == SHADOW_PROTOCOLS_STR && !options->protocols_by_name &&
-            options->value[SHADOW_PROTOCOLS].set);
-}
-
 static void put_back(const struct curl_options *options, real_t real, CURL *easy, unsigned index)
 {
     const struct shadow_value *value = &options->value[index];
 
-    if (!is_the_other_protocols(options, index))
-        real->easy_setopt(easy, shadowed[index].option,
-                          value->set ? value->pointer : default_of((enum shadow_index)index));
+    real->easy_setopt(easy, shadowed[index].option,
+                      value->set ? value->pointer : default_of((enum shadow_index)index));
 }
 
 /* One field of libcurl's under two names: putting back either took the other's value away. */

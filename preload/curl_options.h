@@ -40,7 +40,6 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(OPENSOCKETFUNCTION, POINTER)                                                            \
     SHADOW(OPENSOCKETDATA, POINTER)                                                                \
     SHADOW(SOCKOPTFUNCTION, POINTER)                                                               \
-    SHADOW(SOCKOPTDATA, POINTER)                                                                   \
     SHADOW(CLOSESOCKETFUNCTION, POINTER)                                                           \
     SHADOW(CLOSESOCKETDATA, POINTER)                                                               \
     SHADOW(CONNECT_TO, POINTER)                                                                    \
@@ -57,14 +56,10 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(IPRESOLVE, LONG)                                                                        \
     SHADOW(UNIX_SOCKET_PATH, STRING)                                                               \
     SHADOW(ABSTRACT_UNIX_SOCKET, STRING)                                                           \
-    SHADOW(HAPROXYPROTOCOL, LONG)                                                                  \
     SHADOW(RESUME_FROM_LARGE, LONG)                                                                \
-    SHADOW(RANGE, STRING)                                                                          \
-    SHADOW(TIMECONDITION, LONG)                                                                    \
     SHADOW(PREREQFUNCTION, POINTER)                                                                \
     SHADOW(TCP_NODELAY, LONG)                                                                      \
     SHADOW(TCP_FASTOPEN, LONG)                                                                     \
-    SHADOW(KEEP_SENDING_ON_ERROR, LONG)                                                            \
     SHADOW(IGNORE_CONTENT_LENGTH, LONG)                                                            \
     SHADOW(CONNECT_ONLY, LONG)                                                                     \
     SHADOW(HTTPAUTH, LONG)                                                                         \

@@ -120,24 +120,21 @@ static void override_pointer(struct easy *easy, enum shadow_index index, void *v
     curl_options_override(&easy->options, easy->real, easy->handle, index, value);
 }
 
+/* What leads elsewhere or keeps libcurl from the answer. Options that only change the request
+ * (RANGE, a PROXY line) are left: nobody reads it. */
 static void neutralise_options(struct easy *easy)
 {
     static const enum shadow_index indices[] = {
         SHADOW_CURLU, /* before URL: it wins over it on 8.14+ */
-        SHADOW_SOCKOPTDATA,
         SHADOW_PRE_PROXY,
         SHADOW_INTERFACE,
         SHADOW_LOCALPORT,
         SHADOW_IPRESOLVE,
         SHADOW_UNIX_SOCKET_PATH,
         SHADOW_ABSTRACT_UNIX_SOCKET,
-        SHADOW_HAPROXYPROTOCOL,
         SHADOW_RESUME_FROM_LARGE,
-        SHADOW_RANGE,
-        SHADOW_TIMECONDITION,
         SHADOW_PREREQFUNCTION, /* it would judge a peer that is ourselves */
         SHADOW_TCP_FASTOPEN,
-        SHADOW_KEEP_SENDING_ON_ERROR,
         SHADOW_IGNORE_CONTENT_LENGTH, /* it would wait for an end of the connection */
     };
 
