@@ -1,21 +1,16 @@
 """Fixtures for the `breaker` command: the built program, a clean environment, a table of one's own."""
 
 import json
-import mmap
 import os
 import shutil
-import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).resolve().parents[2]
+from table_layout import Table
 
-# shim/table/layout.h, which is an ABI.
-HEADER_SIZE, SLOT_SIZE, CAPACITY = 4096, 512, 1024
-TABLE_FULL, WORD, OPENED, LAST_FAILURE_NS, LAST_FAILURE = 128, 8, 64, 72, 80
-STATS, STATS_SHARD, KEY_CHECKSUM, KEY_TEXT = 128, 64, 320, 328
+REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 @pytest.fixture(scope="session")
@@ -76,30 +71,6 @@ def ini(tmp_path):
         return path
 
     return write
-
-
-class Table:
-    """The bytes of a table, for states that the command alone cannot bring about."""
-
-    def __init__(self, path):
-        with open(path, "r+b") as file:
-            self.map = mmap.mmap(file.fileno(), 0)
-
-    def slots(self):
-        for i in range(CAPACITY):
-            at = HEADER_SIZE + i * SLOT_SIZE
-            if struct.unpack_from("<Q", self.map, at)[0]:
-                yield at
-
-    def only_slot(self):
-        (at,) = self.slots()
-        return at
-
-    def put(self, form, at, *values):
-        struct.pack_into(form, self.map, at, *values)
-
-    def get(self, form, at):
-        return struct.unpack_from(form, self.map, at)[0]
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import os
 import pty
 import subprocess
 
-import conftest as layout
+import table_layout as layout
 import pytest
 
 KEY = "api.openai.com/gpt-4o"

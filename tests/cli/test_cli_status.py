@@ -4,7 +4,7 @@ import os
 import struct
 import time
 
-import conftest as layout
+import table_layout as layout
 
 KEY = "api.openai.com/gpt-4o"
 
