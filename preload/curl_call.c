@@ -87,9 +87,16 @@ static enum shim_need open_anew(struct easy *easy)
         easy->https = span_ieq(request.scheme, SPAN_LIT("https"));
         need = shim_open(&easy->call, &request);
         easy->same_request = easy->request_known; /* its spans stay */
+        easy->method = request.method.ptr;
     }
     free(owned);
     return need;
+}
+
+static bool open_again(struct easy *easy, enum shim_need *need)
+{
+    return easy->same_request && curl_options_method(&easy->options) == easy->method &&
+           shim_open_again(&easy->call, need);
 }
 
 static void begin(struct easy *easy)
@@ -99,7 +106,7 @@ static void begin(struct easy *easy)
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
     easy->answered = easy->refused = easy->paused = false;
     shim_drop(&easy->call);
-    if (!easy->unreliable && !(easy->same_request && shim_open_again(&easy->call, &need)))
+    if (!easy->unreliable && !open_again(easy, &need))
         need = open_anew(easy);
     if (need == SHIM_NEEDS_BODY)
         feed_body(easy);

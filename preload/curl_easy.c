@@ -45,15 +45,18 @@ CURLcode hook_easy_perform(real_t real, CURL *handle)
     return result;
 }
 
-/* A new URL is what EFFECTIVE_URL tells from then on, and what the next call is about. */
-static void forget_request(struct easy *easy, CURLoption option)
+/* What the next call is about may be new; a URL that is set is what EFFECTIVE_URL tells. */
+static void forget_request(struct easy *easy, CURLoption option, const void *value)
 {
-    if (curl_options_tells_request(option))
+    bool url =
+        option == CURLOPT_URL || option == CURLOPT_CURLU || option == CURLOPT_DEFAULT_PROTOCOL;
+
+    if (curl_options_change_place(&easy->options, option, value)) {
         easy->same_request = false;
-    if (option != CURLOPT_URL && option != CURLOPT_CURLU && option != CURLOPT_DEFAULT_PROTOCOL)
-        return;
-    easy->request_known = false;
-    if (easy->synthetic)
+        if (url)
+            easy->request_known = false;
+    }
+    if (!url || easy->synthetic)
         return;
     free(easy->answered_url);
     easy->answered_url = NULL;
@@ -63,7 +66,7 @@ static void forget_request(struct easy *easy, CURLoption option)
  */
 static CURLcode note_option(struct easy *easy, CURLoption option, void *value, bool withheld)
 {
-    forget_request(easy, option);
+    forget_request(easy, option, value);
     if (curl_options_note(&easy->options, option, value))
         return CURLE_OK;
     if (withheld)

@@ -186,24 +186,19 @@ bool curl_options_note(struct curl_options *options, CURLoption option, void *va
     return index == SHADOW_COUNT || set_value(index, &options->value[index], value);
 }
 
-bool curl_options_tells_request(CURLoption option)
+bool curl_options_change_place(const struct curl_options *options, CURLoption option,
+                               const void *value)
 {
+    const char *url = options->value[SHADOW_URL].string;
+
     switch ((int)option) {
-    case CURLOPT_URL:
+    case CURLOPT_URL: /* set before each call, it mostly is the same */
+        return !url || !value || strcmp(url, value) != 0;
     case CURLOPT_CURLU:
     case CURLOPT_DEFAULT_PROTOCOL:
     case CURLOPT_PATH_AS_IS:
     case CURLOPT_PORT:
     case CURLOPT_CUSTOMREQUEST:
-    case CURLOPT_HTTPGET:
-    case CURLOPT_NOBODY:
-    case CURLOPT_POST:
-    case CURLOPT_UPLOAD:
-    case CURLOPT_PUT:
-    case CURLOPT_MIMEPOST:
-    case CURLOPT_HTTPPOST:
-    case CURLOPT_POSTFIELDS:
-    case CURLOPT_COPYPOSTFIELDS:
         return true;
     default:
         return false;

@@ -110,8 +110,9 @@ struct curl_options {
  * when there was no memory: the shadow is then not to be trusted. */
 bool curl_options_note(struct curl_options *options, CURLoption option, void *value);
 
-/* Is it one of the options that tell the request's method, host and path? */
-bool curl_options_tells_request(CURLoption option);
+/* Asked before it is noted: may the option lead to another place, or name a method of its own? */
+bool curl_options_change_place(const struct curl_options *options, CURLoption option,
+                               const void *value);
 
 /* Is the option one that libcurl must not see now? */
 bool curl_options_withheld(const struct curl_options *options, CURLoption option);
@@ -140,7 +141,7 @@ void curl_options_restore_copy(const struct curl_options *options, real_t real, 
 /* Lets the option go without putting it back: the application's own setopt is about to. */
 void curl_options_release(struct curl_options *options, enum shadow_index index);
 
-/* "POST", … */
+/* "POST", … For methods that are not CUSTOMREQUEST's always the same pointer. */
 const char *curl_options_method(const struct curl_options *options);
 enum body_source curl_options_body(const struct curl_options *options);
 /* The body that BODY_FIELDS sends, in memory; SPAN_NONE when there is none. */

@@ -45,14 +45,15 @@ struct easy {
     struct shim_request request; /* of the URL option, its spans inside `url` */
     char *url;                   /* owned: as libcurl spells it; NULL: it does not take it */
     unsigned url_flags;          /* what it was spelled with */
+    const char *method;          /* curl_options_method() at the last shim_open */
     bool request_known;          /* url and request are those of the URL option */
     bool https;                  /* the scheme of the request that was opened last */
-    bool same_request; /* no option that tells the request was set since the last shim_open */
-    bool unreliable;   /* the shadow is not to be trusted: the handle runs uncovered */
-    bool performing;   /* inside its own curl_easy_perform */
-    bool refused;      /* our read callback refused the model: to be answered by us */
-    bool synthetic;    /* our answer is under way */
-    bool answered;     /* the last answer was ours: getinfo tells the application's URL */
+    bool same_request;           /* the place is that of the last shim_open, and so is `method` */
+    bool unreliable;             /* the shadow is not to be trusted: the handle runs uncovered */
+    bool performing;             /* inside its own curl_easy_perform */
+    bool refused;                /* our read callback refused the model: to be answered by us */
+    bool synthetic;              /* our answer is under way */
+    bool answered;               /* the last answer was ours: getinfo tells the application's URL */
     bool answered_https;
     bool paused;
     bool done_unread;            /* its DONE waits in multi->unread */

@@ -7,8 +7,8 @@
  * One line per round: "PAIR CAS WHOLE CLOCK", ns each. PAIR counts both breakers (host and model)
  * of a POST whose model is known: two hashes of keys, two finds, two admissions, two settles and
  * their statistics; the policy is cached and the clock injected, as the goal says. WHOLE adds
- * shim_open and shim_body of a small body and takes the real clock: what one call really costs
- * above the layer that saw it. CLOCK is one real CLOCK_BOOTTIME.
+ * shim_open_again and shim_body of a small body and takes the real clock: what one call really
+ * costs above the layer that saw it. CLOCK is one real CLOCK_BOOTTIME.
  */
 #include "shim.h"
 #include "table/table.h"
@@ -59,7 +59,11 @@ static bool open_call(struct shim_call *call)
         .path = {"/v1/chat/completions", 20},
     };
 
-    return shim_open(call, &request) == SHIM_NEEDS_BODY &&
+    enum shim_need need;
+
+    if (!shim_open_again(call, &need))
+        need = shim_open(call, &request);
+    return need == SHIM_NEEDS_BODY &&
            shim_body(call, SPAN_LIT("{\"model\":\"gpt-4o-mini\",\"messages\":[]}"), true);
 }
 

@@ -49,6 +49,17 @@ def test_the_model_of_a_copied_mime(late, breaker_env, provider):
     assert breaker_env.calls(provider.key("fine"))["success"] == 1
 
 
+def test_another_request_of_the_same_handle(late, breaker_env, provider):
+    """What is remembered of a request is forgotten with whatever tells it."""
+    breaker_env.command("force", "--create", "open", provider.key("shut"))
+    done = breaker_env.run(late, "methods", provider.url())
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert done.stdout.decode().splitlines() == [
+        "post 0 503", "get 0 200", "post 0 503", "delete 0 200", "purge 0 200", "post 0 503", "other model 0 200",
+        "other path 0 200", "post 0 503"]
+    assert provider.key("-") not in breaker_env.breakers(), "a GET was taken for an LLM call"
+
+
 def test_an_error_buffer_set_after_add_handle(late, breaker_env, provider):
     url = provider.url().replace("http", "https", 1)  # plain http answers
     assert same(breaker_env, provider, late, "error-buffer", url) == "35 words\n"

@@ -164,6 +164,39 @@ static void mime_of_a_copy(void)
     curl_mime_free(shut);
 }
 
+/* --- the same handle, another request -----------------------------------------------------------
+ */
+
+/* The URL is set anew each time, as many programs do; what differs is said otherwise. */
+static void again(CURL *easy, const char *what, CURLoption option, const void *value)
+{
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, option, value);
+    tell(what, easy, curl_easy_perform(easy));
+}
+
+static void methods(void)
+{
+    static const char body[] = "{\"model\":\"shut\"}";
+    CURL *easy = new_handle();
+    char *other = NULL;
+
+    again(easy, "post", CURLOPT_POSTFIELDS, body);
+    again(easy, "get", CURLOPT_HTTPGET, (void *)1L);
+    again(easy, "post", CURLOPT_POSTFIELDS, body);
+    again(easy, "delete", CURLOPT_CUSTOMREQUEST, "DELETE");
+    again(easy, "purge", CURLOPT_CUSTOMREQUEST, "PURGEX");
+    again(easy, "post", CURLOPT_CUSTOMREQUEST, NULL);
+    again(easy, "other model", CURLOPT_POSTFIELDS, "{\"model\":\"fine\"}");
+    if (asprintf(&other, "%s/none", url) < 0)
+        exit(1);
+    curl_easy_setopt(easy, CURLOPT_URL, other);
+    tell("other path", easy, curl_easy_perform(easy));
+    again(easy, "post", CURLOPT_POSTFIELDS, body);
+    free(other);
+    curl_easy_cleanup(easy);
+}
+
 /* --- words for an error, asked for late --------------------------------------------------------
  */
 
@@ -198,6 +231,7 @@ int main(int argc, char **argv)
                  {"copied", copied_while_read},
                  {"copied-starved", copied_without_memory},
                  {"mime-copy", mime_of_a_copy},
+                 {"methods", methods},
                  {"error-buffer", error_buffer_set_late}};
 
     if (argc != 3)
