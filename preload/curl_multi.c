@@ -133,9 +133,9 @@ static void learn_ends(struct multi *multi)
     struct easy *easy;
 
     curl_done_read_ahead(multi);
-    DL_FOREACH2(multi->members, easy, next_member)
-    if (shim_admitted(&easy->call))
-        easy->end = curl_facts_abandoned(easy);
+    DL_FOREACH2 (multi->members, easy, next_member)
+        if (shim_admitted(&easy->call))
+            easy->end = curl_facts_abandoned(easy);
 }
 
 /* The handles that are still in it outlive it. */
@@ -199,9 +199,9 @@ static void note_starts(struct multi *multi)
 {
     struct easy *easy;
 
-    DL_FOREACH2(multi->members, easy, next_member)
-    if (easy->left_queue_ns == 0 && shim_admitted(&easy->call) && curl_facts_left_queue(easy))
-        easy->left_queue_ns = curl_facts_now();
+    DL_FOREACH2 (multi->members, easy, next_member)
+        if (easy->left_queue_ns == 0 && shim_admitted(&easy->call) && curl_facts_left_queue(easy))
+            easy->left_queue_ns = curl_facts_now();
 }
 
 /* After a real perform: whoever was refused in it runs on, so that `running` never falls to 0
