@@ -3,7 +3,6 @@
 #include "guard.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* --- what the request is ------------------------------------------------------------------ */
 
@@ -99,6 +98,13 @@ static bool open_again(struct easy *easy, enum shim_need *need)
            shim_open_again(&easy->call, need);
 }
 
+/* Do we know what libcurl will do? 7.88 puts a CURLU's text in the URL option's place, and keeps it
+ * when the CURLU is taken away. */
+static bool is_told(const struct easy *easy)
+{
+    return !easy->unreliable && (!easy->url_doubtful || easy->options.value[SHADOW_CURLU].pointer);
+}
+
 static void begin(struct easy *easy)
 {
     enum shim_need need = SHIM_UNCOVERED;
@@ -106,7 +112,8 @@ static void begin(struct easy *easy)
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
     easy->answered = easy->refused = easy->paused = false;
     shim_drop(&easy->call);
-    if (!easy->unreliable && !open_again(easy, &need))
+    easy->url_doubtful |= easy->options.value[SHADOW_CURLU].pointer != NULL;
+    if (is_told(easy) && !open_again(easy, &need))
         need = open_anew(easy);
     if (need == SHIM_NEEDS_BODY)
         feed_body(easy);

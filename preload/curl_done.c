@@ -5,8 +5,6 @@
 #include "curl_done.h"
 #include "guard.h"
 
-#include <stdlib.h>
-
 /* --- what a DONE settles -----------------------------------------------------------------------
  */
 
@@ -43,117 +41,80 @@ void curl_done_settle(struct easy *easy, CURLcode result)
 /* --- those that the application has not read ----------------------------------------------------
  */
 
-static void append_unread(struct multi *multi, struct unread *unread)
+static void append(struct multi *multi, struct easy *easy, const CURLMsg *message)
 {
-    unread->next = NULL;
-    *(multi->last ? &multi->last->next : &multi->unread) = unread;
-    multi->last = unread;
-}
-
-void curl_done_forget(struct multi *multi, const CURL *handle)
-{
-    struct unread **link = &multi->unread;
-
-    multi->last = NULL;
-    while (*link) {
-        struct unread *unread = *link;
-        if (unread->message->easy_handle == handle) {
-            *link = unread->next;
-            free(unread);
-        } else {
-            multi->last = unread;
-            link = &unread->next;
-        }
-    }
-}
-
-void curl_done_tell(struct multi *multi, struct easy *easy, CURLcode result)
-{
-    struct unread *unread = malloc(sizeof *unread);
-
-    if (!unread)
-        return;
-    easy->message = (CURLMsg){.msg = CURLMSG_DONE, .easy_handle = easy->handle};
-    easy->message.data.result = result;
+    easy->message = *message;
     easy->done_unread = true;
-    unread->message = &easy->message;
-    append_unread(multi, unread);
+    easy->next_unread = NULL;
+    *(multi->last ? &multi->last->next_unread : &multi->unread) = easy;
+    multi->last = easy;
+}
+
+void curl_done_forget(struct easy *easy)
+{
+    struct multi *multi = easy->multi;
+    struct easy *before = NULL, *at = multi->unread;
+
+    if (!easy->done_unread)
+        return;
+    for (; at != easy; at = at->next_unread)
+        before = at;
+    *(before ? &before->next_unread : &multi->unread) = easy->next_unread;
+    if (multi->last == easy)
+        multi->last = before;
+    easy->done_unread = false;
+}
+
+void curl_done_tell(struct easy *easy, CURLcode result)
+{
+    CURLMsg message = {.msg = CURLMSG_DONE, .easy_handle = easy->handle};
+
+    message.data.result = result;
+    append(easy->multi, easy, &message);
 }
 
 /* A handle that came into the multi past us: one that the server pushed, or for which there was no
- * memory. It runs uncovered, but we must know when it goes. */
+ * memory, or that an exception left inside its perform. It runs uncovered, but we must know when it
+ * goes. */
 static struct easy *adopt(struct multi *multi, CURL *handle)
 {
-    struct easy *easy = easymap_add_easy(handle, multi->real);
+    struct easy *easy = easymap_easy(handle);
 
-    if (easy) {
+    if (!easy && (easy = easymap_add_easy(handle, multi->real)))
         easy->unreliable = true;
+    if (easy && !easy->multi)
         curl_multi_join(multi, easy);
-    }
     return easy;
 }
 
-/* Keeps a DONE for the application, with libcurl's promise: it stays until the handle is removed.
- */
-static void keep_unread(struct multi *multi, struct unread *unread, CURLMsg *message)
-{
-    struct easy *easy = easymap_easy(message->easy_handle);
-
-    if (!easy)
-        easy = adopt(multi, message->easy_handle);
-    if (easy) {
-        easy->message = *message;
-        easy->done_unread = true;
-        message = &easy->message;
-    }
-    unread->message = message;
-    append_unread(multi, unread);
-}
-
-/* Reads what the application has not read yet, so that the end of a handle that is taken away is
- * known; it gets the messages later. Many programs never read them. */
+/* libcurl's promise is kept: a message stays until its handle is removed. Of a handle for which
+ * there is no memory now either, it is lost. */
 void curl_done_read_ahead(struct multi *multi)
 {
-    struct unread *unread;
     CURLMsg *message;
     int queued;
 
-    while ((unread = malloc(sizeof *unread)) &&
-           (message = multi->real->multi_info_read(multi->handle, &queued))) {
+    while ((message = multi->real->multi_info_read(multi->handle, &queued))) {
         struct easy *easy = easymap_easy(message->easy_handle);
-        if (easy && easy->refused) { /* not the application's, see next_message() */
-            free(unread);
+        if (easy && easy->refused) /* not the application's, see next_message() */
             continue;
-        }
-        CURLcode result = message->data.result;
-        keep_unread(multi, unread, message);
-        if (easy)
-            curl_done_settle(easy, result);
+        if (!easy || !easy->multi)
+            easy = adopt(multi, message->easy_handle);
+        if (!easy)
+            continue;
+        append(multi, easy, message);
+        curl_done_settle(easy, easy->message.data.result);
     }
-    free(unread);
 }
 
 static CURLMsg *next_unread(struct multi *multi)
 {
-    struct unread *unread = multi ? multi->unread : NULL;
+    struct easy *easy = multi->unread;
 
-    if (!unread)
+    if (!easy)
         return NULL;
-    CURLMsg *message = unread->message;
-    struct easy *easy = easymap_easy(message->easy_handle);
-    if (easy)
-        easy->done_unread = false;
-    multi->unread = unread->next;
-    if (!multi->unread)
-        multi->last = NULL;
-    free(unread);
-    return message;
-}
-
-void curl_done_forget_all(struct multi *multi)
-{
-    while (next_unread(multi))
-        ;
+    curl_done_forget(easy);
+    return &easy->message;
 }
 
 /* Read from inside perform (8.17's notify callback), the DONE of a transfer that was broken off for
@@ -184,7 +145,7 @@ CURLMsg *hook_multi_info_read(real_t real, CURLM *handle, int *queued)
         curl_done_read_ahead(multi); /* what came since: `queued` counts it, the order stays */
         message = next_unread(multi);
         *queued = 0;
-        for (struct unread *unread = multi->unread; unread; unread = unread->next)
+        for (struct easy *easy = multi->unread; easy; easy = easy->next_unread)
             ++*queued;
     });
     return message;

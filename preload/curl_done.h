@@ -15,11 +15,10 @@ void curl_done_settle(struct easy *easy, CURLcode result);
 void curl_done_read_ahead(struct multi *multi);
 
 /* Queues a DONE for the application that libcurl does not have. */
-void curl_done_tell(struct multi *multi, struct easy *easy, CURLcode result);
+void curl_done_tell(struct easy *easy, CURLcode result);
 
-/* Drops those that wait: of a handle that goes, or all. */
-void curl_done_forget(struct multi *multi, const CURL *handle);
-void curl_done_forget_all(struct multi *multi);
+/* The handle goes: drops what waits of it. */
+void curl_done_forget(struct easy *easy);
 
 /* curl_multi.c: the handle becomes a member. */
 void curl_multi_join(struct multi *multi, struct easy *easy);

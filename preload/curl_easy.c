@@ -56,6 +56,8 @@ static void forget_request(struct easy *easy, CURLoption option, const void *val
         if (url)
             easy->request_known = false;
     }
+    if (option == CURLOPT_URL)
+        easy->url_doubtful = false;
     if (!url || easy->synthetic)
         return;
     free(easy->answered_url);
@@ -147,6 +149,7 @@ static void copy_shadow(const struct easy *easy, CURL *copy)
     struct span model = curl_mime_model(easy);
     if (model.len < sizeof twin->mime_model && model.len > 0)
         memcpy(twin->mime_model, model.ptr, model.len);
+    twin->url_doubtful = easy->url_doubtful;
     twin->unreliable = easy->unreliable || !curl_options_copy(&twin->options, &easy->options);
     /* libcurl copied the mime; at the original's address another's may come to stand. */
     twin->options.value[SHADOW_MIMEPOST].pointer = NULL;
@@ -174,7 +177,7 @@ void hook_easy_reset(real_t real, CURL *handle)
         curl_options_clear(&easy->options);
         easy->options.may_have_hsts = hsts; /* a reset forgets neither the hosts nor the share */
         easy->unreliable = easy->answered = false;
-        easy->request_known = easy->same_request = false;
+        easy->request_known = easy->same_request = easy->url_doubtful = false;
         easy->mime_model[0] = '\0';
     });
 }

@@ -110,8 +110,12 @@ static bool redirected_away(const struct easy *easy)
     const char *url = curl_url_of(easy, &owned);
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
     if (url && effective && shim_request_of_url(span_str(url), &first) &&
-        shim_request_of_url(span_str(effective), &last))
+        shim_request_of_url(span_str(effective), &last)) {
+        const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+        if (port->set && port->number > 0)
+            first.port = (uint16_t)port->number;
         away = !span_ieq(first.host, last.host) || first.port != last.port;
+    }
     free(owned);
     return away;
 }

@@ -5,7 +5,6 @@
 #include "curl_done.h"
 #include "guard.h"
 
-#include <stdlib.h>
 #include <utlist.h>
 
 /* --- members ------------------------------------------------------------------------------- */
@@ -35,16 +34,15 @@ static void leave(struct easy *easy)
     DL_DELETE2(multi->members, easy, previous_member, next_member);
     if (easy->refused)
         LL_DELETE2(multi->refused, easy, next_refused);
-    if (easy->done_unread)
-        curl_done_forget(multi, easy->handle);
-    easy->refused = easy->done_unread = easy->stranded = false;
+    curl_done_forget(easy);
+    easy->refused = easy->stranded = false;
     easy->multi = NULL;
 }
 
 /* One that it was made for in vain is not kept: the application gave us no multi at all. */
 static void forget_empty(struct multi *multi)
 {
-    if (!multi->members && !multi->unread && multi->rounds == 0 && !multi->queues)
+    if (!multi->members && multi->rounds == 0 && !multi->queues)
         easymap_remove_multi(multi);
 }
 
@@ -92,7 +90,7 @@ CURLMcode hook_multi_remove_handle(real_t real, CURLM *handle, CURL *easy_handle
     struct easy *easy = easymap_easy(easy_handle);
     struct call_end end = {.kind = END_UNSENT};
 
-    if (!easy || !easy->multi || easy->performing)
+    if (!easy || !easy->multi)
         return real->multi_remove_handle(handle, easy_handle);
     if (easy->stranded && easymap_multi(handle) == easy->multi) {
         GUARD_ERRNO(real->multi_remove_handle(handle, easy_handle)); /* it may have kept a half */
@@ -147,7 +145,6 @@ static void end_members(struct multi *multi)
         leave(easy);
         curl_call_restore(easy);
     }
-    curl_done_forget_all(multi);
 }
 
 CURLMcode hook_multi_cleanup(real_t real, CURLM *handle)
@@ -169,12 +166,12 @@ CURLMcode hook_multi_cleanup(real_t real, CURLM *handle)
 
 /* libcurl did not take the handle back (a timer callback that says no, no memory): it ends here,
  * and the application is told as it is of any transfer. */
-static void strand(struct multi *multi, struct easy *easy, CURLMcode why)
+static void strand(struct easy *easy, CURLMcode why)
 {
     curl_call_restore(easy);
     easy->answered = false;
     easy->stranded = true;
-    curl_done_tell(multi, easy,
+    curl_done_tell(easy,
                    why == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_ABORTED_BY_CALLBACK);
 }
 
@@ -188,7 +185,7 @@ static bool answer_instead(struct multi *multi, struct easy *easy, int *running)
     curl_call_answer(easy);
     CURLMcode result = multi->real->multi_add_handle(multi->handle, easy->handle);
     if (result != CURLM_OK)
-        strand(multi, easy, result);
+        strand(easy, result);
     else if (running)
         ++*running;
     return true;

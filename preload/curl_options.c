@@ -358,6 +358,8 @@ struct span curl_options_fields(const struct curl_options *options)
 
 enum body_source curl_options_body(const struct curl_options *options)
 {
+    if (options->no_body)
+        return BODY_NONE;
     if (options->upload)
         return BODY_READ;
     switch (options->request) {

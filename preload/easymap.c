@@ -39,6 +39,11 @@ static void register_atfork(void)
     pthread_atfork(lock_all, unlock_all, unlock_all);
 }
 
+void easymap_prepare(void)
+{
+    pthread_once(&atfork_once, register_atfork);
+}
+
 static unsigned shard_of(const void *key)
 {
     return (unsigned)(((uintptr_t)key >> 4 ^ (uintptr_t)key >> 12) % SHARDS);
@@ -80,7 +85,7 @@ static bool add(const void *key, enum easymap_kind kind, real_t real, void *what
     unsigned shard = shard_of(key);
     struct node *node = calloc(1, sizeof *node);
 
-    pthread_once(&atfork_once, register_atfork);
+    easymap_prepare();
     if (!node)
         return false;
     node->is = (struct easymap_node){.key = key, .kind = kind, .real = real, .what = what};

@@ -49,6 +49,7 @@ struct easy {
     bool request_known;          /* url and request are those of the URL option */
     bool https;                  /* the scheme of the request that was opened last */
     bool same_request;           /* the place is that of the last shim_open, and so is `method` */
+    bool url_doubtful;           /* a CURLU was used, and no URL set since (curl_call.c) */
     bool unreliable;             /* the shadow is not to be trusted: the handle runs uncovered */
     bool performing;             /* inside its own curl_easy_perform */
     bool refused;                /* our read callback refused the model: to be answered by us */
@@ -56,7 +57,8 @@ struct easy {
     bool answered;               /* the last answer was ours: getinfo tells the application's URL */
     bool answered_https;
     bool paused;
-    bool done_unread;            /* its DONE waits in multi->unread */
+    struct easy *next_unread; /* in multi->unread, while `done_unread` */
+    bool done_unread;
     bool stranded;               /* libcurl did not take it back for our answer: ours to remove */
     struct call_end end;         /* of a multi that is cleaned up under it: how far it came */
     char *answered_url;          /* owned: what getinfo tells while `answered`, else NULL */
@@ -64,25 +66,19 @@ struct easy {
     struct mime_node *mimes;
     char mime_model[256];         /* of a MIMEPOST that libcurl duplicated; empty: none */
     char errors[CURL_ERROR_SIZE]; /* libcurl's words where the application does not ask for them */
-    CURLMsg message;              /* the DONE, when we had to read it before the application */
-};
-
-/* A DONE that we read and the application did not. */
-struct unread {
-    CURLMsg *message;
-    struct unread *next;
+    CURLMsg message;              /* the DONE that waits in multi->unread, or was read from there */
 };
 
 struct multi {
     CURLM *handle;
     real_t real;
     struct easy *members;
-    uint64_t rounds;              /* performs so far, the one under way included */
-    struct easy *refused;         /* to be answered by us after the perform under way */
-    struct unread *unread, *last; /* oldest first */
-    bool queues;                  /* a member may wait in it before it connects */
-    curl_off_t broken_port;       /* local port of the connection that failed last */
-    uint64_t broken_ns;           /* and when */
+    uint64_t rounds;            /* performs so far, the one under way included */
+    struct easy *refused;       /* to be answered by us after the perform under way */
+    struct easy *unread, *last; /* whose DONE we read and the application did not; oldest first */
+    bool queues;                /* a member may wait in it before it connects */
+    curl_off_t broken_port;     /* local port of the connection that failed last */
+    uint64_t broken_ns;         /* and when */
 };
 
 /* A mime handle or part of an easy handle. Freed with the mime or with the easy handle. */
@@ -171,6 +167,9 @@ static inline real_t easymap_owner(const void *handle)
 struct easy *easymap_add_easy(CURL *handle, real_t real);
 struct multi *easymap_add_multi(CURLM *handle, real_t real);
 struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, struct easy *easy);
+
+/* Called by the constructor, while there is one thread; otherwise with the first handle. */
+void easymap_prepare(void);
 
 void easymap_remove_easy(struct easy *easy);    /* and its mimes; frees */
 void easymap_remove_multi(struct multi *multi); /* frees */

@@ -3,6 +3,7 @@
  * prepares what it needs by itself. Nothing is torn down at exit: hooks are called after
  * destructors too.
  */
+#include "easymap.h"
 #include "real.h"
 #include "shim.h"
 
@@ -10,4 +11,5 @@ static __attribute__((constructor)) void init(void)
 {
     shim_capture_environment();
     real_prepare();
+    easymap_prepare();
 }

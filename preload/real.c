@@ -188,16 +188,19 @@ static const struct curl_real *recall_or_search(enum curl_flavour flavour, const
 {
     uint64_t asked = question(flavour, caller);
     _Atomic uint64_t *word = &remembered[asked >> 58];
-    uint64_t known = atomic_load_explicit(word, memory_order_relaxed);
+    uint64_t known = atomic_load_explicit(word, memory_order_acquire); /* the store below */
+    const struct curl_real *found = NULL;
 
-    if (((known ^ asked) & ~(uint64_t)NUMBER_MASK) == 0 && (known & NUMBER_MASK) != 0)
-        return library_of_number(known & NUMBER_MASK);
-    const struct curl_real *found = search(flavour, caller);
+    if (((known ^ asked) & ~(uint64_t)NUMBER_MASK) == 0)
+        found = library_of_number(known & NUMBER_MASK);
+    if (found)
+        return found;
+    found = search(flavour, caller);
     unsigned number = library_number(found);
     if (number != 0 && number <= NUMBER_MASK)
         atomic_store_explicit(word, (asked & ~(uint64_t)NUMBER_MASK) | number,
-                              memory_order_relaxed);
-    dlerror(); /* our misses are not the application's */
+                              memory_order_release); /* after the push of that library */
+    dlerror();                                       /* our misses are not the application's */
     return found;
 }
 

@@ -5,7 +5,6 @@
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 struct library {

@@ -3,8 +3,8 @@
  *
  * Making and closing a pair is a third of what an answer costs, so a few stay open between answers
  * (SYNTH_PAIRS_KEPT of the whole process, close-on-exec). A program may close or reuse any
- * descriptor at any time, and fork: a kept pair is used, or closed, only while both ends are still
- * the sockets that they were, and only by the process that made them.
+ * descriptor at any time, and fork: a kept pair is used only by the process that made it, and an
+ * end is used or closed only while it is still the socket that it was. A child closes its copies.
  *
  * Thread-safe, without a lock. A taken pair belongs to its taker.
  */

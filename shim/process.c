@@ -7,7 +7,6 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,12 +20,12 @@ struct file_stamp {
     struct timespec mtime, ctime;
 };
 
-/* Guards loading: everything down to `atfork_registered`, and what process_load.h shows. Never held
+/* Guards loading: everything down to `load_anew`, and what process_load.h shows. Never held
  * across a call of the application. */
 static pthread_mutex_t loading = PTHREAD_MUTEX_INITIALIZER;
 static struct file_stamp stamp; /* all-zero: no file */
 static bool load_anew;          /* the last load met passing trouble: not the file's own */
-static bool atfork_registered;
+static pthread_once_t atfork_once = PTHREAD_ONCE_INIT;
 
 /*
  * Published objects: written under `loading` with release, read by anybody with acquire. Once
@@ -47,13 +46,20 @@ static void child_after_fork(void)
     atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
 }
 
-char process_trouble_text[PROCESS_TROUBLE_SIZE];
 char process_path_buf[PROCESS_PATH_SIZE];
+
+/* Before anybody can hold the lock: a fork in between would copy it locked, with nobody to make it
+ * new in the child. */
+static void register_atfork(void)
+{
+    pthread_atfork(NULL, NULL, child_after_fork);
+}
 
 static int begin_loading(void)
 {
     int state = PTHREAD_CANCEL_ENABLE;
 
+    pthread_once(&atfork_once, register_atfork);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     return state;
 }
@@ -84,6 +90,7 @@ bool process_try_loading(int *state)
 void process_capture_environment(void)
 {
     environment_get();
+    pthread_once(&atfork_once, register_atfork);
 }
 
 bool process_disabled(void)
@@ -94,11 +101,6 @@ bool process_disabled(void)
 unsigned process_epoch(void)
 {
     return atomic_load_explicit(&epoch, memory_order_relaxed);
-}
-
-const char *process_trouble(void)
-{
-    return process_trouble_text;
 }
 
 uint64_t process_suspended_known(void)
@@ -180,13 +182,13 @@ static const char *log_of_environment(void)
     return "";
 }
 
-static void log_config_trouble(const char *text, bool first)
+static void log_config_trouble(const char *text)
 {
     const struct config *good = atomic_load_explicit(&config_now, memory_order_acquire);
     const char *path = good ? config_log_path(good) : log_of_environment();
     struct log_event event = {
         .event = "config",
-        .cause = first ? "bad at first load: every call passes" : "bad at reload: the last stays",
+        .cause = good ? "bad at reload: the last stays" : "bad at first load: every call passes",
         .detail = text,
     };
 
@@ -207,7 +209,6 @@ static void load_config(void)
 {
     struct load_trouble found = {.lasting = false};
     const char *path = config_path(process_path_buf, sizeof process_path_buf);
-    bool first = !atomic_load_explicit(&config_tried, memory_order_relaxed);
     struct config_source source = {path, environment_get()->set, environment_get()->all};
 
     stamp = stamp_of(path); /* before reading: an edit in between shows at the next look */
@@ -216,8 +217,7 @@ static void load_config(void)
     if (config)
         atomic_store_explicit(&config_now, config, memory_order_release);
     else
-        log_config_trouble(found.text, first);
-    memcpy(process_trouble_text, found.text, sizeof process_trouble_text);
+        log_config_trouble(found.text);
 }
 
 /* One thread a second looks at the file; the others go on with what is there. */
@@ -244,8 +244,6 @@ static void first_load(uint64_t now)
     int state = process_enter_loading();
 
     if (!atomic_load_explicit(&config_tried, memory_order_relaxed)) {
-        if (!atfork_registered)
-            atfork_registered = pthread_atfork(NULL, NULL, child_after_fork) == 0;
         atomic_store_explicit(&suspended_known, process_suspended_now(), memory_order_relaxed);
         load_config();
         atomic_store_explicit(&config_looked, now, memory_order_relaxed);

@@ -54,6 +54,4 @@ void process_log(const struct config *config, const struct log_event *event);
 /* Should the dlopen hook mask RTLD_DEEPBIND? */
 bool process_mask_deepbind(void);
 
-const char *process_trouble(void);
-
 #endif

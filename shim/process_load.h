@@ -15,9 +15,7 @@ int process_enter_loading(void);
 bool process_try_loading(int *state);
 void process_leave_loading(int state);
 
-/* Under the lock. */
-#define PROCESS_TROUBLE_SIZE 320
-extern char process_trouble_text[PROCESS_TROUBLE_SIZE];
+#define PROCESS_TROUBLE_SIZE 320 /* for a line of the log */
 
 /* Under the lock: room for a path. Not on the stack, of which threads may have 16 KB. */
 #define PROCESS_PATH_SIZE 4096

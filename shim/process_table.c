@@ -50,14 +50,14 @@ static bool is_refused(int error)
 
 static void log_table_trouble(const struct config *config, const char *path, int error)
 {
+    char text[PROCESS_TROUBLE_SIZE];
     struct log_event event = {.event = "table",
                               .cause = is_refused(error)
                                            ? "the table was refused: every call passes"
                                            : "no shared table: this process counts alone",
-                              .detail = process_trouble_text};
+                              .detail = text};
 
-    snprintf(process_trouble_text, sizeof process_trouble_text, "table %.200s: %.100s",
-             path ? path : "", table_strerror(error));
+    snprintf(text, sizeof text, "table %.200s: %.100s", path ? path : "", table_strerror(error));
     process_log(config, &event);
 }
 
@@ -102,18 +102,23 @@ static bool still_right(const struct table *table, const struct config *config)
     return !path || table_is_current(table, path);
 }
 
-/* Under `loading`. A better table than `table`; NULL: there is none. */
-static const struct table *attach_better(const struct table *table, const struct config *config)
+/* Under `loading`. Is there another answer than `table`? *better, which may be NULL. */
+static bool find_better(const struct table *table, const struct config *config,
+                        const struct table **better)
 {
     bool named;
     int error;
 
     if (still_right(table, config))
-        return NULL;
-    if (table && table->euid != geteuid())
-        return attach(config);
+        return false;
+    if (table &&
+        table->euid != geteuid()) { /* not ours to use any more, whatever there is instead */
+        *better = attach(config);
+        return true;
+    }
     const char *path = table_path(config, &named);
-    return open_shared(path, named, &error);
+    *better = open_shared(path, named, &error);
+    return *better != NULL;
 }
 
 /* One thread a second looks; `table`: what is in force. Returns what is then. */
@@ -128,11 +133,8 @@ static const struct table *look_at_table(const struct table *table, const struct
                                                  memory_order_relaxed))
         return table;
     if (process_try_loading(&state)) {
-        const struct table *better = attach_better(table, config);
-        if (better) {
-            atomic_store_explicit(&table_now, better, memory_order_release);
-            table = better;
-        }
+        if (find_better(table, config, &table))
+            atomic_store_explicit(&table_now, table, memory_order_release);
         process_leave_loading(state);
     }
     errno = saved;

@@ -26,11 +26,6 @@ bool shim_mask_deepbind(void)
     return process_mask_deepbind();
 }
 
-const char *shim_trouble(void)
-{
-    return process_trouble();
-}
-
 /* --- what is this request? -------------------------------------------------------------------- */
 
 static bool is_http(struct span scheme)

@@ -13,8 +13,9 @@
  * function prints, aborts, exits, or lets a signal happen. errno is the caller's to keep
  * (preload/guard.h).
  *
- * Healthy path: shim_admit + shim_settle make no system call (vDSO clock; one stat() of the
- * configuration a second), take no lock, allocate nothing, store nothing to a breaker's word.
+ * Healthy path: shim_admit + shim_settle make no system call (vDSO clock; a look at the
+ * configuration's file a second), take no lock, allocate nothing, store nothing to a breaker's
+ * word.
  *
  * Threads: a struct shim_call belongs to one thread at a time; everything else is shared safely.
  * Fork: a call admitted before a fork settles in the parent only. Not async-signal-safe, except
@@ -118,9 +119,5 @@ void shim_drop(struct shim_call *call);
 
 /* Is something admitted and not yet settled? */
 bool shim_admitted(const struct shim_call *call);
-
-/* Why the last shim_open/shim_admit had no shared table, for doctor-like tools: "" when all is
- * well. Static storage. */
-const char *shim_trouble(void);
 
 #endif

@@ -91,15 +91,16 @@ struct config *cli_settings_load(char *path, config_report *report, void *data);
 /* --- cli_findings.c: what is wrong outside of the configuration's own words ---------------------
  */
 
-/* BREAKER_DISABLED, as the library reads it. */
-bool cli_disabled(void);
+/* Why the library is off in what is started here; NULL: it is not. */
+const char *cli_disabled(void);
 
 /* Each returns how many problems it told through `report`. */
 
 /* Variables that are nearly ours: no key, nothing that we read. The library ignores them. */
 unsigned cli_find_unknown_variables(config_report *report, void *data);
 
-/* A log or a table that programs could not use here and now. Creates and changes nothing. */
+/* A log or a table that programs could not use here and now. Creates nothing; of a table with holes
+ * it reserves the blocks. */
 unsigned cli_find_unusable_files(const struct config *config, config_report *report, void *data);
 
 /* --- cli_context.c: the configuration and the table in force -----------------------------------

@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "base/distance.h"
+#include "shim.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,11 +11,15 @@
 
 #define NAME_SIZE 64
 
-bool cli_disabled(void)
+const char *cli_disabled(void)
 {
     const char *value = getenv("BREAKER_DISABLED");
 
-    return value && *value && strcmp(value, "0") != 0;
+    if (!shim_disabled())
+        return NULL;
+    return value && *value && strcmp(value, "0") != 0
+               ? "BREAKER_DISABLED is set"
+               : "there are more BREAKER_ variables than the library reads (64, of 16 KiB)";
 }
 
 static void tell(config_report *report, void *data, const char *place, const char *key,

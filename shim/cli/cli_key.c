@@ -5,8 +5,6 @@
 #include "http/url.h"
 #include "table/slot.h"
 
-#include <stdlib.h>
-
 #define NEAREST_MAX 3
 
 void cli_key_split(struct span key, struct span *host, struct span *model)

@@ -111,7 +111,7 @@ static int check_here(void)
         printf("no breaker.ini: the defaults%s are in force, all is well\n",
                all_defaults(config) ? "" : ", and what variables and options set,");
     if (cli_disabled())
-        puts("but BREAKER_DISABLED is set: nothing is covered");
+        printf("but %s: nothing is covered\n", cli_disabled());
     config_free(config);
     return CLI_OK;
 }

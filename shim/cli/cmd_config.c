@@ -99,7 +99,7 @@ static int show(const char *key, const char *own)
     cli_text_safe(span_str(path), safe, sizeof safe);
     printf("# %s\n", *path ? safe : "no breaker.ini");
     if (cli_disabled())
-        puts("# BREAKER_DISABLED is set: nothing is covered");
+        printf("# %s: nothing is covered\n", cli_disabled());
     if (key) {
         cli_key_split(span_str(key), &host, &model);
         cli_text_safe(span_str(key), safe, sizeof safe);

@@ -254,7 +254,7 @@ static int show(struct cli_context *context, bool json)
     if (error == TABLE_E_ABSENT)
         cli_text_complain("no table at %s yet", context->path);
     if (cli_disabled())
-        cli_text_complain("BREAKER_DISABLED is set: nothing that is started here is covered");
+        cli_text_complain("%s: nothing that is started here is covered", cli_disabled());
     struct row *rows = read_rows(context, &count);
     bool done = rows != NULL;
     if (done && json)

@@ -133,9 +133,11 @@ static void load_file(struct load *load, const char *path)
                                    .section = section_begun,
                                    .data = load};
     int error = ini_parse_stream(reader_next, &load->reader, handle, load);
+    load->passing = error < 0;        /* inih's own: no memory */
     if (error && load->problems == 0) /* the reader tells of lines; this is memory, or a new inih */
         load_problem(load, file, error > 0 ? (unsigned)error : 0, SPAN_LIT("file"),
                      "one that inih can read", "something else");
+    load->passing = false;
     sections_check(load);
     free(text);
     load->reader = (struct reader){0};

@@ -22,6 +22,13 @@ void load_problem(struct load *load, const char *file, unsigned line, struct spa
     load->report(&problem, load->data);
 }
 
+void load_no_memory(struct load *load, const char *file, unsigned line, struct span key)
+{
+    load->passing = true;
+    load_problem(load, file, line, key, "memory", "none");
+    load->passing = false;
+}
+
 void load_problem_here(struct load *load, struct span key, const char *expected, const char *found)
 {
     load_problem(load, load->config->file, load->reader.line, key, expected, found);
@@ -88,6 +95,6 @@ void load_value(struct load *load, struct layer *layer, const char *file, unsign
     } else if (!value_parse(info, text, &value)) {
         problem_of_value(load, info, file, line, text);
     } else if (!put(layer, option, line, &value)) {
-        load_problem(load, file, line, key, "memory", "none");
+        load_no_memory(load, file, line, key);
     }
 }

@@ -25,6 +25,9 @@ struct load {
 void load_problem(struct load *load, const char *file, unsigned line, struct span key,
                   const char *expected, const char *found);
 
+/* No memory for it: a problem of the moment. */
+void load_no_memory(struct load *load, const char *file, unsigned line, struct span key);
+
 /* The same of the line of the file that is in hand. */
 void load_problem_here(struct load *load, struct span key, const char *expected, const char *found);
 

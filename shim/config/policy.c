@@ -3,7 +3,6 @@
  */
 #include "config/settings.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 bool config_glob(struct span pattern, struct span text)

@@ -48,6 +48,16 @@ static const char *never_matches(struct span text)
     return NULL;
 }
 
+/* ":PORT" at the end, colon included; empty when there is none. */
+static struct span port_of(struct span host)
+{
+    size_t at = host.len;
+
+    while (at > 0 && host.ptr[at - 1] != ':' && host.ptr[at - 1] != ']')
+        at--;
+    return at > 0 && host.ptr[at - 1] == ':' ? span_skip(host, at - 1) : span_skip(host, host.len);
+}
+
 /* HOST-GLOB[/MODEL-GLOB], the host as key H has it. False: no pattern; the target is as it was. */
 static bool set_pattern(struct target *target, struct span text)
 {
@@ -57,17 +67,20 @@ static bool set_pattern(struct target *target, struct span text)
 
     if (text.len >= CONFIG_PATTERN_MAX || model.len == 1 || has_blank(text) || never_matches(text))
         return false;
-    if (span_ends(host, SPAN_LIT(":443")))
-        host.len -= 4;
-    if (host.len > 1 && host.ptr[host.len - 1] == '.')
-        host.len--;
-    if (host.len == 0)
+    struct span port = port_of(host);
+    struct span name = span_of(host.ptr, host.len - port.len);
+    if (span_eq(port, SPAN_LIT(":443")))
+        port.len = 0;
+    if (name.len > 1 && name.ptr[name.len - 1] == '.')
+        name.len--;
+    if (name.len == 0)
         return false;
-    for (size_t i = 0; i < host.len; i++)
-        target->pattern[i] = span_lower(host.ptr[i]);
-    memcpy(target->pattern + host.len, model.ptr, model.len);
-    target->pattern[host.len + model.len] = '\0';
-    target->host_len = host.len;
+    target->host_len = name.len + port.len;
+    for (size_t i = 0; i < name.len; i++)
+        target->pattern[i] = span_lower(name.ptr[i]);
+    memcpy(target->pattern + name.len, port.ptr, port.len);
+    memcpy(target->pattern + target->host_len, model.ptr, model.len);
+    target->pattern[target->host_len + model.len] = '\0';
     return true;
 }
 
@@ -110,7 +123,7 @@ static void begin_target(struct load *load, struct span key, struct span name)
     } else if (load->config->target_count == CONFIG_TARGETS_MAX) {
         load_problem_here(load, key, "at most 256 targets", "one more");
     } else if (!(load->target = add_target(load, name))) {
-        load_problem_here(load, key, "memory", "none");
+        load_no_memory(load, load->config->file, load->reader.line, key);
     } else {
         load->layer = &load->target->layer;
         set_pattern(load->target, name); /* none: sections_check, unless match = gives one */

@@ -261,7 +261,9 @@ static size_t take_member(struct model_scan *scan, struct span bytes)
 
 static size_t member_bytes(struct model_scan *scan, struct span bytes)
 {
-    size_t taken = take_member(scan, bytes);
+    size_t blanks =
+        skip_spaces(bytes, 0); /* taken first, or each of a long run would see the rest */
+    size_t taken = blanks > 0 ? blanks : take_member(scan, bytes);
     char c = *bytes.ptr;
 
     if (taken > 0)

@@ -6,8 +6,6 @@
 
 #include "base/log.h"
 
-#include <stdio.h>
-
 /* Room for the key, in the head and in the body; what is longer once escaped is cut. */
 #define KEY_ROOM 1600
 

@@ -92,7 +92,7 @@ static struct slot *claim_slot(const struct table *t, uint64_t identity, bool ma
 
         if (found == 0) {
             if (!may_claim)
-                return NULL;
+                break;
             if (atomic_compare_exchange_strong_explicit(
                     &s->identity, &found, identity, memory_order_acq_rel, memory_order_acquire)) {
                 atomic_fetch_add_explicit(&t->header->used, 1, memory_order_relaxed);

@@ -65,8 +65,9 @@ uint64_t table_identity(const struct table *t, struct span key); /* never 0 */
 /* The slot of an identity, or NULL. No store, no system call; at most TABLE_PROBES loads. */
 struct slot *table_find(const struct table *t, uint64_t identity);
 
-/* The slot of an identity, claimed if need be; NULL when the table is full (counted in the header).
- * `failure`: past three quarters full only a failure may claim. Writes the printable key. */
+/* The slot of an identity, claimed if need be; NULL when there is no room for it (counted in the
+ * header). `failure`: past three quarters full only a failure may claim. Writes the printable key.
+ */
 struct slot *table_claim(const struct table *t, uint64_t identity, struct span key, bool failure);
 
 unsigned table_used(const struct table *t); /* counts; for display */

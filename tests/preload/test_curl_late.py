@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from provider import Answer
+
 SOURCE = Path(__file__).with_name("curl") / "late.c"
 
 
@@ -58,6 +60,27 @@ def test_another_request_of_the_same_handle(late, breaker_env, provider):
         "post 0 503", "get 0 200", "post 0 503", "delete 0 200", "purge 0 200", "post 0 503", "other model 0 200",
         "other path 0 200", "post 0 503"]
     assert provider.key("-") not in breaker_env.breakers(), "a GET was taken for an LLM call"
+
+
+def test_a_curlu_that_is_taken_away(late, breaker_env, provider):
+    """Which URL libcurl takes then is its own affair: such a call runs uncovered."""
+    breaker_env.command("force", "--create", "open", provider.key("shut"))
+    done = breaker_env.run(late, "curlu", provider.url())
+    assert done.stdout.decode().splitlines() == ["url 0 503", "curlu 0 503", "neither 0 200", "url 0 503"]
+
+
+def test_a_body_that_is_not_sent_names_no_model(late, breaker_env, provider):
+    breaker_env.command("force", "--create", "open", provider.key("shut"))
+    done = breaker_env.run(late, "no-body", provider.url())
+    assert done.stdout == b"head 0 200\n" and provider.requests[0].method == "PUT"
+
+
+def test_a_redirect_within_a_place_that_PORT_names(late, breaker_env, provider):
+    breaker_env.configure(open_seconds=60)
+    provider.answer(Answer(307, headers={"Location": "/v2/chat/completions"}))
+    provider.answer(Answer(500), path="/v2/chat/completions")
+    done = breaker_env.run(late, "redirected", provider.url())
+    assert done.stdout.decode().splitlines() == ["call 0 500"] * 5 + ["call 0 503"]
 
 
 def test_an_error_buffer_set_after_add_handle(late, breaker_env, provider):

@@ -28,6 +28,7 @@ def test_the_end_of_a_handle_that_we_do_not_know(how, before, tangle, breaker_en
 
 def test_a_timer_callback_that_says_no(tangle, breaker_env, provider):
     """At whichever call, that of our own re-adding included: the handle ends, and can be removed."""
+    of_ours = 0
     for state in ("none", "open"):
         if state == "open":
             breaker_env.command("force", "--create", "open", provider.key("m"))
@@ -36,6 +37,8 @@ def test_a_timer_callback_that_says_no(tangle, breaker_env, provider):
             assert told[-1] == "removed 0", (state, call, told)
             assert [line.split()[0] for line in told[:-1]] in (["done"], ["perform"], ["not"], ["perform", "done"]), \
                 (state, call, told)
+            of_ours += state == "open" and told[0] == "done pulled 42"
+    assert of_ours, "no call was that of our own re-adding"
 
 
 def test_a_cleanup_that_is_refused_changes_nothing(tangle, breaker_env, provider):

@@ -251,6 +251,29 @@ static void test_long_texts(void **state)
             }
 }
 
+/* However many blanks stand between: each is looked at a few times, not once per blank. */
+static void test_long_runs_of_blanks(void **state)
+{
+    static const char *const ends[] = {"}", ",\"model\":\"m\"}", "\"model\" : \"m\"}", "\"other"};
+    enum { BLANKS = 4000000, SPAN = 100000 };
+    char *body = malloc(BLANKS + 100);
+
+    (void)state;
+    for (size_t e = 0; e < sizeof ends / sizeof *ends; e++) {
+        struct model_scan scan;
+        size_t len = (size_t)sprintf(body, "{\"a\":{}");
+        memset(body + len, ' ', BLANKS);
+        len += BLANKS;
+        len += (size_t)sprintf(body + len, "%s", ends[e]);
+        model_scan_init(&scan, SPAN_LIT("model"));
+        for (size_t at = 0; at < len; at += SPAN)
+            model_scan_feed(&scan, span_of(body + at, len - at < SPAN ? len - at : SPAN));
+        model_scan_end(&scan);
+        assert_int_equal(model_scan_value(&scan).ptr != NULL, e == 1 || e == 2);
+    }
+    free(body);
+}
+
 static void test_another_member(void **state)
 {
     static const char body[] = "{\"model\":\"a\",\"version\":\"b\"}";
@@ -325,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_deep_nesting_needs_no_stack),
         cmocka_unit_test(test_every_alignment),
         cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_long_runs_of_blanks),
         cmocka_unit_test(test_another_member),
         cmocka_unit_test(test_answers_early_and_stays),
         cmocka_unit_test(test_noise_is_judged_alike_however_cut),

@@ -1,146 +1,5 @@
-/*
- * test_shim.c - the door as a layer uses it: real table file, real configuration, fake clock.
- *
- * Each test runs in a child process with its own table, since the configuration and the table of
- * a process are fixed at its first covered call.
- */
-#include "shim.h"
-
-#include "table/slot.h"
-#include "table/table.h"
-
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cmocka.h>
-
-static uint64_t boot = UINT64_C(1000) * CLOCK_NS_PER_S;
-static uint64_t slept; /* time that the machine was suspended */
-
-static uint64_t fake_boot(void)
-{
-    return boot;
-}
-
-static uint64_t fake_mono(void)
-{
-    return boot - slept;
-}
-
-static int64_t fake_wall(void)
-{
-    return 0;
-}
-
-static const struct clock_ops fake = {fake_boot, fake_mono, fake_wall};
-
-static void advance(double seconds)
-{
-    boot += (uint64_t)(seconds * 1e9);
-}
-
-/* Runs `body` in a child with a table of its own; an assertion that fails makes it exit 1. */
-static void in_child(void (*body)(void), const char *settings)
-{
-    char dir[] = "/tmp/test-shim-XXXXXX";
-    char table[64];
-    int status = -1;
-
-    assert_non_null(mkdtemp(dir));
-    snprintf(table, sizeof table, "%s/table", dir);
-    pid_t pid = fork();
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        setenv("BREAKER_TABLE", table, 1);
-        setenv("BREAKER_JITTER", "0", 1);
-        setenv("BREAKER_SET", settings, 1);
-        setenv("HOME", dir, 1);
-        shim_set_clock(&fake);
-        body();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    unlink(table);
-    rmdir(dir);
-    if (status != 0)
-        fail_msg("the child ended with wait status %#x", (unsigned)status);
-}
-
-/* Not cmocka's: a failure in a child must end that child. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static enum shim_need open_path(struct shim_call *call, const char *path)
-{
-    struct shim_request request = {
-        .method = SPAN_LIT("POST"),
-        .scheme = SPAN_LIT("https"),
-        .host = SPAN_LIT("api.openai.com"),
-        .port = 443,
-        .path = span_str(path),
-    };
-
-    return shim_open(call, &request);
-}
-
-/* Opens and admits a chat call of `model`. */
-static enum shim_verdict chat(struct shim_call *call, const char *model)
-{
-    char body[256];
-    int len =
-        snprintf(body, sizeof body, "{\"messages\":[{\"model\":\"x\"}],\"model\":\"%s\"}", model);
-
-    CHECK(open_path(call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
-    CHECK(shim_body(call, span_of(body, (size_t)len), true));
-    return shim_admit(call);
-}
-
-static void end_status(struct shim_call *call, unsigned status)
-{
-    struct call_end end = {.kind = END_COMPLETE,
-                           .phase = PHASE_BODY,
-                           .status = (uint16_t)status,
-                           .byte_received = true,
-                           .age_ns = CLOCK_NS_PER_MS};
-    shim_settle(call, &end);
-}
-
-static void end_kind(struct shim_call *call, enum call_end_kind kind, enum call_phase phase,
-                     double age)
-{
-    struct call_end end = {.kind = kind, .phase = phase, .age_ns = (uint64_t)(age * 1e9)};
-    shim_settle(call, &end);
-}
-
-/* One whole call; returns the verdict. */
-static enum shim_verdict call_status(const char *model, unsigned status)
-{
-    static struct shim_call call;
-    enum shim_verdict verdict = chat(&call, model);
-
-    if (verdict == SHIM_ADMITTED)
-        end_status(&call, status);
-    return verdict;
-}
-
-static void trip(const char *model)
-{
-    for (int i = 0; i < 5; i++)
-        CHECK(call_status(model, 500) == SHIM_ADMITTED);
-    CHECK(call_status(model, 500) == SHIM_REFUSED);
-}
+/* The door: what is admitted, refused and settled; see shim_fixture.h. */
+#include "shim_fixture.h"
 
 static void body_five_failures_open_one_model_only(void)
 {
@@ -398,69 +257,6 @@ static void body_the_same_request_is_opened_again(void)
     CHECK(shim_open_again(&call, &need) && need != SHIM_UNCOVERED);
 }
 
-/* The log's n-th line (from 0) into `line`; false: there are fewer. */
-static bool read_log(unsigned n, char *line, int size)
-{
-    FILE *file = fopen(getenv("BREAKER_LOG"), "r");
-    bool found = file != NULL;
-
-    for (unsigned i = 0; found && i <= n; i++)
-        found = fgets(line, size, file) != NULL;
-    if (file)
-        fclose(file);
-    return found;
-}
-
-static void log_beside_the_table(void)
-{
-    static char path[128];
-
-    snprintf(path, sizeof path, "%.*s/log", (int)strlen(getenv("BREAKER_TABLE")) - 6,
-             getenv("BREAKER_TABLE"));
-    setenv("BREAKER_LOG", path, 1);
-}
-
-static void body_the_log_tells_of_states_as_shown(void)
-{
-    char line[2048];
-
-    log_beside_the_table();
-    trip("m");
-    CHECK(read_log(0, line, sizeof line));
-    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"degraded\""));
-    CHECK(read_log(1, line, sizeof line));
-    CHECK(strstr(line, "\"from\":\"degraded\",\"to\":\"open\",\"cause\":\"status 500\""));
-    unlink(getenv("BREAKER_LOG"));
-}
-
-static void body_a_trip_from_closed_is_told_so(void)
-{
-    char line[2048];
-
-    log_beside_the_table();
-    trip("m");
-    CHECK(read_log(0, line, sizeof line));
-    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"open\""));
-    unlink(getenv("BREAKER_LOG"));
-}
-
-/* The first refusal, then one line in ten seconds, each with the total so far. */
-static void body_refusals_are_told_by_their_total(void)
-{
-    char line[2048];
-
-    log_beside_the_table();
-    trip("m");
-    for (int i = 0; i < 7; i++)
-        CHECK(call_status("m", 200) == SHIM_REFUSED);
-    CHECK(read_log(2, line, sizeof line) && strstr(line, "\"refused_total\":1,"));
-    CHECK(!read_log(3, line, sizeof line));
-    advance(10);
-    CHECK(call_status("m", 200) == SHIM_REFUSED);
-    CHECK(read_log(3, line, sizeof line) && strstr(line, "\"refused_total\":9,"));
-    unlink(getenv("BREAKER_LOG"));
-}
-
 static void body_forced_open_promises_no_time(void)
 {
     static struct shim_call call;
@@ -478,13 +274,6 @@ static void body_forced_open_promises_no_time(void)
     CHECK(strcasestr(text, "\nRetry-After: "));
 }
 
-#define IN_CHILD(name, settings)                                                                   \
-    static void test_##name(void **state)                                                          \
-    {                                                                                              \
-        (void)state;                                                                               \
-        in_child(body_##name, settings);                                                           \
-    }
-
 IN_CHILD(five_failures_open_one_model_only, "")
 IN_CHILD(refused_port_stops_every_model, "")
 IN_CHILD(old_success_leaves_the_streak, "")
@@ -500,9 +289,6 @@ IN_CHILD(replaced_table_is_found, "")
 IN_CHILD(other_traffic_is_uncovered, "")
 IN_CHILD(every_length_of_each_part, "")
 IN_CHILD(the_same_request_is_opened_again, "")
-IN_CHILD(the_log_tells_of_states_as_shown, "")
-IN_CHILD(a_trip_from_closed_is_told_so, "degrade_threshold=5")
-IN_CHILD(refusals_are_told_by_their_total, "")
 IN_CHILD(forced_open_promises_no_time, "")
 
 int main(void)
@@ -523,9 +309,6 @@ int main(void)
         cmocka_unit_test(test_other_traffic_is_uncovered),
         cmocka_unit_test(test_every_length_of_each_part),
         cmocka_unit_test(test_the_same_request_is_opened_again),
-        cmocka_unit_test(test_the_log_tells_of_states_as_shown),
-        cmocka_unit_test(test_a_trip_from_closed_is_told_so),
-        cmocka_unit_test(test_refusals_are_told_by_their_total),
         cmocka_unit_test(test_forced_open_promises_no_time),
     };
 

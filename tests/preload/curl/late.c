@@ -197,6 +197,65 @@ static void methods(void)
     curl_easy_cleanup(easy);
 }
 
+/* A CURLU that was used and is taken away: 7.88 goes where it led, newer ones may not. */
+static void curlu_taken_away(void)
+{
+    CURL *easy = new_handle();
+    CURLU *place = curl_url();
+    char *other = NULL;
+
+    if (asprintf(&other, "%s?other", url) < 0)
+        exit(1);
+    curl_url_set(place, CURLUPART_URL, other, 0);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"shut\"}");
+    tell("url", easy, curl_easy_perform(easy));
+    curl_easy_setopt(easy, CURLOPT_CURLU, place);
+    tell("curlu", easy, curl_easy_perform(easy));
+    curl_easy_setopt(easy, CURLOPT_CURLU, NULL);
+    tell("neither", easy, curl_easy_perform(easy));
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    tell("url", easy, curl_easy_perform(easy));
+    curl_url_cleanup(place);
+    curl_easy_cleanup(easy);
+    free(other);
+}
+
+/* A custom method without a body: what POSTFIELDS holds is not sent. */
+static void no_body(void)
+{
+    CURL *easy = new_handle();
+
+    curl_easy_setopt(easy, CURLOPT_CUSTOMREQUEST, "PUT");
+    curl_easy_setopt(easy, CURLOPT_NOBODY, 1L);
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"shut\"}");
+    tell("head", easy, curl_easy_perform(easy));
+    curl_easy_cleanup(easy);
+}
+
+/* Six calls that are redirected to another path of the same place. */
+static void redirected_by_port(void)
+{
+    CURL *easy = new_handle();
+    CURLU *place = curl_url();
+    char *port = NULL, *bare = NULL;
+
+    curl_url_set(place, CURLUPART_URL, url, 0);
+    curl_url_get(place, CURLUPART_PORT, &port, 0);
+    curl_url_set(place, CURLUPART_PORT, NULL, 0);
+    curl_url_get(place, CURLUPART_URL, &bare, 0);
+    curl_easy_setopt(easy, CURLOPT_URL, bare);
+    curl_easy_setopt(easy, CURLOPT_PORT, atol(port));
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"m\"}");
+    curl_easy_setopt(easy, CURLOPT_FOLLOWLOCATION, 1L);
+    curl_easy_setopt(easy, CURLOPT_POSTREDIR, CURL_REDIR_POST_ALL);
+    for (int i = 0; i < 6; i++)
+        tell("call", easy, curl_easy_perform(easy));
+    curl_free(port);
+    curl_free(bare);
+    curl_url_cleanup(place);
+    curl_easy_cleanup(easy);
+}
+
 /* --- words for an error, asked for late --------------------------------------------------------
  */
 
@@ -232,6 +291,9 @@ int main(int argc, char **argv)
                  {"copied-starved", copied_without_memory},
                  {"mime-copy", mime_of_a_copy},
                  {"methods", methods},
+                 {"curlu", curlu_taken_away},
+                 {"no-body", no_body},
+                 {"redirected", redirected_by_port},
                  {"error-buffer", error_buffer_set_late}};
 
     if (argc != 3)

@@ -1,0 +1,105 @@
+/* What the log is told of calls; see shim_fixture.h. */
+#include "shim_fixture.h"
+
+/* The log's n-th line (from 0) into `line`; false: there are fewer. */
+static bool read_log(unsigned n, char *line, int size)
+{
+    FILE *file = fopen(getenv("BREAKER_LOG"), "r");
+    bool found = file != NULL;
+
+    for (unsigned i = 0; found && i <= n; i++)
+        found = fgets(line, size, file) != NULL;
+    if (file)
+        fclose(file);
+    return found;
+}
+
+static void log_beside_the_table(void)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%.*s/log", (int)strlen(getenv("BREAKER_TABLE")) - 6,
+             getenv("BREAKER_TABLE"));
+    setenv("BREAKER_LOG", path, 1);
+}
+
+static void body_the_log_tells_of_states_as_shown(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    trip("m");
+    CHECK(read_log(0, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"degraded\""));
+    CHECK(read_log(1, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"degraded\",\"to\":\"open\",\"cause\":\"status 500\""));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+static void body_a_trip_from_closed_is_told_so(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    trip("m");
+    CHECK(read_log(0, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"open\""));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+/* The first refusal, then one line in ten seconds, each with the total so far. */
+static void body_refusals_are_told_by_their_total(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    trip("m");
+    for (int i = 0; i < 7; i++)
+        CHECK(call_status("m", 200) == SHIM_REFUSED);
+    CHECK(read_log(2, line, sizeof line) && strstr(line, "\"refused_total\":1,"));
+    CHECK(!read_log(3, line, sizeof line));
+    advance(10);
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    CHECK(read_log(3, line, sizeof line) && strstr(line, "\"refused_total\":9,"));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+/* Calls that were opened first may be refused last: one line in ten seconds all the same. */
+static void body_refusals_in_disorder_are_one_line(void)
+{
+    static struct shim_call first, second;
+    char line[512];
+
+    log_beside_the_table();
+    trip("m");
+    CHECK(read_log(2, line, sizeof line) && !read_log(3, line, sizeof line));
+    advance(11);
+    for (int round = 0; round < 5; round++) {
+        struct shim_call *calls[] = {&first, &second};
+        for (int i = 0; i < 2; i++) {
+            CHECK(open_path(calls[i], "/v1/chat/completions") == SHIM_NEEDS_BODY);
+            CHECK(shim_body(calls[i], SPAN_LIT("{\"model\":\"m\"}"), true));
+            advance(0.001);
+        }
+        CHECK(shim_admit(&second) == SHIM_REFUSED);
+        CHECK(shim_admit(&first) == SHIM_REFUSED);
+    }
+    CHECK(read_log(3, line, sizeof line) && !read_log(4, line, sizeof line));
+}
+
+IN_CHILD(the_log_tells_of_states_as_shown, "")
+IN_CHILD(a_trip_from_closed_is_told_so, "degrade_threshold=5")
+IN_CHILD(refusals_are_told_by_their_total, "")
+IN_CHILD(refusals_in_disorder_are_one_line, "")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_log_tells_of_states_as_shown),
+        cmocka_unit_test(test_a_trip_from_closed_is_told_so),
+        cmocka_unit_test(test_refusals_are_told_by_their_total),
+        cmocka_unit_test(test_refusals_in_disorder_are_one_line),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
