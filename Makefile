@@ -50,7 +50,7 @@ UNIT        := $(patsubst %.c,$(BUILD)/%,$(UNIT_SRC))
 STRESS      := $(patsubst %.c,$(BUILD)/%,$(STRESS_SRC))
 BENCH       := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
 
-.PHONY: all demo check check-static check-unit check-clients check-sanitizers check-cross bench \
+.PHONY: all demo check check-static check-unit check-clients check-sanitizers check-cross check-valgrind bench \
         install clean format unit stress benches
 .DELETE_ON_ERROR:
 
@@ -141,6 +141,12 @@ check-sanitizers:
 
 check-clients: all benches
 	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+
+# Not in check: minutes.
+check-valgrind: all
+	@scripts/deps check
+	@BREAKER_CHECK_VALGRIND=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
+	    tests/preload/test_curl_valgrind.py
 
 bench:
 	@scripts/deps bench
