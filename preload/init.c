@@ -5,6 +5,7 @@
  */
 #include "easymap.h"
 #include "real.h"
+#include "real_fork.h"
 #include "shim.h"
 
 static __attribute__((constructor)) void init(void)
@@ -12,4 +13,5 @@ static __attribute__((constructor)) void init(void)
     shim_capture_environment();
     real_prepare();
     easymap_prepare();
+    real_fork_prepare();
 }

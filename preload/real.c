@@ -5,6 +5,7 @@
 #include "real.h"
 
 #include "guard.h"
+#include "real_fork.h"
 #include "real_library.h"
 #include "real_object.h"
 
@@ -195,7 +196,9 @@ static const struct curl_real *recall_or_search(enum curl_flavour flavour, const
         found = library_of_number(known & NUMBER_MASK);
     if (found)
         return found;
+    real_fork_hold();
     found = search(flavour, caller);
+    real_fork_release();
     unsigned number = library_number(found);
     if (number != 0 && number <= NUMBER_MASK)
         atomic_store_explicit(word, (asked & ~(uint64_t)NUMBER_MASK) | number,
@@ -236,7 +239,9 @@ void *real_entry_for(void *handle, const char *name, void *real)
 
     if (real_is_ours(real) || !curl_entry(name, FLAVOUR_plain))
         return NULL;
+    real_fork_hold();
     GUARD_ERRNO(entry = entry_for(handle, name, real));
+    real_fork_release();
     dlerror(); /* the application's dlsym went well: so must its dlerror() say */
     return entry;
 }

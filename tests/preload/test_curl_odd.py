@@ -54,3 +54,8 @@ def test_descriptors_that_come_back(ini, odd, breaker_env, provider):
     breaker_env.command("force", "--create", "open", provider.key("m"))
     env = {} if ini else {"BREAKER_CONFIG": ""}
     assert words_of(breaker_env.run(odd, "without-descriptors", provider.url(), env=env))[-1] == "503"
+
+
+def test_no_fork_in_the_middle_of_a_search(odd, breaker_env, provider):
+    """glibc does not wait for another thread's dlopen: the child would find half of it, and crash in its own."""
+    assert words_of(breaker_env.run(odd, "fork", provider.url())) == ["whole"]

@@ -8,13 +8,16 @@
  */
 #include <curl/curl.h>
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +123,53 @@ static void cancel_reload(void)
         ask_until(503);
 }
 
+/* --- a fork while another thread makes the first call of the process ------------------------- */
+
+/* The search for the real libcurl allocates: there it is held up until somebody wants to fork. */
+static atomic_int in_search, wants_to_fork, search_went_on;
+
+void *calloc(size_t count, size_t size)
+{
+    Dl_info info;
+    void *memory;
+
+    if (in_search == 1 && dladdr(__builtin_return_address(0), &info) && info.dli_fname &&
+        strstr(info.dli_fname, "libbreaker")) {
+        in_search = 2;
+        while (!wants_to_fork)
+            usleep(1000);
+        usleep(20000); /* it is inside fork() by now */
+        search_went_on = 1;
+    }
+    memory = malloc(count * size);
+    return memory ? memset(memory, 0, count * size) : NULL;
+}
+
+static void *search_in_thread(void *unused)
+{
+    in_search = 1;
+    curl_easy_cleanup(curl_easy_init());
+    in_search = 2;
+    return unused;
+}
+
+static void fork_while_searching(void)
+{
+    pthread_t thread;
+    int status = 0;
+
+    pthread_create(&thread, NULL, search_in_thread, NULL);
+    while (in_search != 2)
+        usleep(1000);
+    wants_to_fork = 1;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(search_went_on ? 0 : 1);
+    waitpid(child, &status, 0);
+    pthread_join(thread, NULL);
+    say(status == 0 ? "whole" : "in the middle");
+}
+
 static void *ask_in_thread(void *status)
 {
     *(long *)status = ask();
@@ -163,6 +213,7 @@ int main(int argc, char **argv)
     } modes[] = {{"cancel-first", cancel_first},
                  {"cancel-reload", cancel_reload},
                  {"small-stack", small_stack},
+                 {"fork", fork_while_searching},
                  {"without-descriptors", without_descriptors}};
 
     if (argc != 3)
