@@ -11,7 +11,7 @@ MODES = ["close-all", "fork", "threads", "cut", "ignore-length", "large"]
 
 @pytest.fixture
 def answers(compile_c):
-    return compile_c(SOURCE, "-lcurl", "-pthread", name="answers")
+    return compile_c(SOURCE, "-I", SOURCE.parent, "-lcurl", "-pthread", name="answers")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

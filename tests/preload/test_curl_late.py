@@ -13,7 +13,7 @@ SOURCE = Path(__file__).with_name("curl") / "late.c"
 
 @pytest.fixture
 def late(compile_c):
-    return compile_c(SOURCE, "-lcurl", name="late")
+    return compile_c(SOURCE, "-I", SOURCE.parent, "-lcurl", name="late")
 
 
 def same(breaker_env, provider, *command):

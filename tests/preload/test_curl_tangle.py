@@ -11,7 +11,7 @@ SOURCE = Path(__file__).with_name("curl") / "tangle.c"
 
 @pytest.fixture
 def tangle(compile_c):
-    return compile_c(SOURCE, "-lcurl", name="tangle")
+    return compile_c(SOURCE, "-I", SOURCE.parent, "-lcurl", name="tangle")
 
 
 def lines_of(done):

@@ -37,6 +37,6 @@ def test_client(mode, opened, client, breaker_env, provider):
 
 @pytest.mark.parametrize("program, mode", [(program, mode) for program, modes in OTHERS.items() for mode in modes])
 def test_others(program, mode, opened, compile_c, breaker_env, provider):
-    made = compile_c(CURL / f"{program}.c", "-lcurl", "-pthread", name=program)
+    made = compile_c(CURL / f"{program}.c", "-I", CURL, "-lcurl", "-pthread", name=program)
     number = ["4"] if program == "tangle" else []
     assert_clean(breaker_env.run(*VALGRIND, made, mode, provider.url(), *number))

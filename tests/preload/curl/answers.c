@@ -6,6 +6,8 @@
  * Every call asks for one of the models m0 to m19, whose breakers are open, so that an answer tells
  * whose it is. Exit 0, or 1 with a word on stderr.
  */
+#include "program.h"
+
 #include <curl/curl.h>
 
 #include <dirent.h>
@@ -281,10 +283,7 @@ static void large_bodies(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } modes[] = {
+    static const struct mode modes[] = {
         {"close-all", close_all_and_open},
         {"fork", fork_between},
         {"threads", threads},
@@ -297,11 +296,7 @@ int main(int argc, char **argv)
         return 2;
     url = argv[2];
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i].name, argv[1]) == 0) {
-            modes[i].run();
-            curl_global_cleanup();
-            return 0;
-        }
-    return 2;
+    int status = RUN_MODE(modes, argv[1]);
+    curl_global_cleanup();
+    return status;
 }

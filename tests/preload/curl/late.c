@@ -6,21 +6,15 @@
  *
  * Prints what libcurl and the application saw; a run without the breaker prints the same.
  */
+#include "program.h"
+
 #include <curl/curl.h>
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 static const char *url;
-
-static size_t sink(char *data, size_t size, size_t count, void *user)
-{
-    (void)data;
-    (void)user;
-    return size * count;
-}
 
 static CURL *new_handle(void)
 {
@@ -49,14 +43,7 @@ static int starved;
 
 void *calloc(size_t count, size_t size)
 {
-    Dl_info info;
-    void *memory;
-
-    if (starved && dladdr(__builtin_return_address(0), &info) && info.dli_fname &&
-        strstr(info.dli_fname, "libbreaker"))
-        return NULL;
-    memory = malloc(count * size);
-    return memory ? memset(memory, 0, count * size) : NULL;
+    return starved && is_of_breaker(__builtin_return_address(0)) ? NULL : zeroed(count, size);
 }
 
 struct text {
@@ -283,27 +270,19 @@ static void error_buffer_set_late(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } modes[] = {{"read-data", read_data_set_late},
-                 {"copied", copied_while_read},
-                 {"copied-starved", copied_without_memory},
-                 {"mime-copy", mime_of_a_copy},
-                 {"methods", methods},
-                 {"curlu", curlu_taken_away},
-                 {"no-body", no_body},
-                 {"redirected", redirected_by_port},
-                 {"error-buffer", error_buffer_set_late}};
+    static const struct mode modes[] = {{"read-data", read_data_set_late},
+                                        {"copied", copied_while_read},
+                                        {"copied-starved", copied_without_memory},
+                                        {"mime-copy", mime_of_a_copy},
+                                        {"methods", methods},
+                                        {"curlu", curlu_taken_away},
+                                        {"no-body", no_body},
+                                        {"redirected", redirected_by_port},
+                                        {"error-buffer", error_buffer_set_late}};
 
     if (argc != 3)
         return 2;
     url = argv[2];
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i].name, argv[1]) == 0) {
-            modes[i].run();
-            return 0;
-        }
-    return 2;
+    return RUN_MODE(modes, argv[1]);
 }

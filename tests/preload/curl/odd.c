@@ -6,9 +6,10 @@
  *
  * Prints what happened, one word or status a line. Every wait ends after 15 s with "never".
  */
+#include "program.h"
+
 #include <curl/curl.h>
 
-#include <dlfcn.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
@@ -27,13 +28,6 @@ static void say(const char *word)
 {
     printf("%s\n", word);
     fflush(stdout);
-}
-
-static size_t sink(char *data, size_t size, size_t count, void *user)
-{
-    (void)data;
-    (void)user;
-    return size * count;
 }
 
 /* The status of one call; 0: it failed. */
@@ -130,19 +124,14 @@ static atomic_int in_search, wants_to_fork, search_went_on;
 
 void *calloc(size_t count, size_t size)
 {
-    Dl_info info;
-    void *memory;
-
-    if (in_search == 1 && dladdr(__builtin_return_address(0), &info) && info.dli_fname &&
-        strstr(info.dli_fname, "libbreaker")) {
+    if (in_search == 1 && is_of_breaker(__builtin_return_address(0))) {
         in_search = 2;
         while (!wants_to_fork)
             usleep(1000);
         usleep(20000); /* it is inside fork() by now */
         search_went_on = 1;
     }
-    memory = malloc(count * size);
-    return memory ? memset(memory, 0, count * size) : NULL;
+    return zeroed(count, size);
 }
 
 static void *search_in_thread(void *unused)
@@ -207,23 +196,15 @@ static void without_descriptors(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } modes[] = {{"cancel-first", cancel_first},
-                 {"cancel-reload", cancel_reload},
-                 {"small-stack", small_stack},
-                 {"fork", fork_while_searching},
-                 {"without-descriptors", without_descriptors}};
+    static const struct mode modes[] = {{"cancel-first", cancel_first},
+                                        {"cancel-reload", cancel_reload},
+                                        {"small-stack", small_stack},
+                                        {"fork", fork_while_searching},
+                                        {"without-descriptors", without_descriptors}};
 
     if (argc != 3)
         return 2;
     url = argv[2];
     curl_global_init(CURL_GLOBAL_DEFAULT);
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i].name, argv[1]) == 0) {
-            modes[i].run();
-            return 0;
-        }
-    return 2;
+    return RUN_MODE(modes, argv[1]);
 }

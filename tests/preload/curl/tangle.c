@@ -6,9 +6,10 @@
  *
  * Prints what the application was told.
  */
+#include "program.h"
+
 #include <curl/curl.h>
 
-#include <dlfcn.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,21 +24,7 @@ static int starved;
 
 void *calloc(size_t count, size_t size)
 {
-    Dl_info info;
-    void *memory;
-
-    if (starved && dladdr(__builtin_return_address(0), &info) && info.dli_fname &&
-        strstr(info.dli_fname, "libbreaker"))
-        return NULL;
-    memory = malloc(count * size);
-    return memory ? memset(memory, 0, count * size) : NULL;
-}
-
-static size_t sink(char *data, size_t size, size_t count, void *user)
-{
-    (void)data;
-    (void)user;
-    return size * count;
+    return starved && is_of_breaker(__builtin_return_address(0)) ? NULL : zeroed(count, size);
 }
 
 static CURL *new_handle(const char *name)
@@ -242,10 +229,7 @@ static void queue(void)
 
 int main(int argc, char **argv)
 {
-    static const struct {
-        const char *name;
-        void (*run)(void);
-    } modes[] = {
+    static const struct mode modes[] = {
         {"stranger", stranger},      {"timer", timer_says_no},
         {"cleanup", cleanup_inside}, {"cleanup-body", cleanup_in_body},
         {"no-multi", no_multi},      {"queue", queue},
@@ -257,11 +241,7 @@ int main(int argc, char **argv)
     number = argc > 3 ? atoi(argv[3]) : 0;
     curl_global_init(CURL_GLOBAL_DEFAULT);
     multi = curl_multi_init();
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (strcmp(modes[i].name, argv[1]) == 0) {
-            modes[i].run();
-            curl_multi_cleanup(multi);
-            return 0;
-        }
-    return 2;
+    int status = RUN_MODE(modes, argv[1]);
+    curl_multi_cleanup(multi);
+    return status;
 }
