@@ -87,6 +87,8 @@ static enum shim_need open_anew(struct easy *easy)
         need = shim_open(&easy->call, &request);
         easy->same_request = easy->request_known; /* its spans stay */
         easy->method = request.method.ptr;
+    } else {
+        shim_drop(&easy->call);
     }
     free(owned);
     return need;
@@ -105,16 +107,24 @@ static bool is_told(const struct easy *easy)
     return !easy->unreliable && (!easy->url_doubtful || easy->options.value[SHADOW_CURLU].pointer);
 }
 
-static void begin(struct easy *easy)
+/* Each way lets go of what was open before. */
+static enum shim_need open_call(struct easy *easy)
 {
     enum shim_need need = SHIM_UNCOVERED;
 
+    if (!is_told(easy))
+        shim_drop(&easy->call);
+    else if (!open_again(easy, &need))
+        need = open_anew(easy);
+    return need;
+}
+
+static void begin(struct easy *easy)
+{
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
     easy->answered = easy->refused = easy->paused = false;
-    shim_drop(&easy->call);
     easy->url_doubtful |= easy->options.value[SHADOW_CURLU].pointer != NULL;
-    if (is_told(easy) && !open_again(easy, &need))
-        need = open_anew(easy);
+    enum shim_need need = open_call(easy);
     if (need == SHIM_NEEDS_BODY)
         feed_body(easy);
     if (need != SHIM_UNCOVERED)

@@ -49,7 +49,6 @@ struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);
 /* Does it have, or look for, a connection: no longer in its multi's queue? */
 bool curl_facts_left_queue(const struct easy *easy);
-uint64_t curl_facts_now(void); /* CLOCK_MONOTONIC, ns */
 
 /* curl_proxy.c: does the way to the handle's host lead through a proxy? */
 bool curl_proxy_used(const struct easy *easy);

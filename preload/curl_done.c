@@ -3,6 +3,8 @@
  * before the application does.
  */
 #include "curl_done.h"
+
+#include "base/clock.h"
 #include "guard.h"
 
 /* --- what a DONE settles -----------------------------------------------------------------------
@@ -19,7 +21,7 @@ static bool fell_with_another(struct easy *easy, CURLcode result)
     if (!multi || result == CURLE_OK ||
         easy->real->easy_getinfo(easy->handle, CURLINFO_LOCAL_PORT, &port) != CURLE_OK || port <= 0)
         return false;
-    uint64_t now = curl_facts_now();
+    uint64_t now = clock_system.mono_ns();
     bool same = multi->broken_port == port && now - multi->broken_ns < AT_ONCE_NS;
     multi->broken_port = port;
     multi->broken_ns = now;

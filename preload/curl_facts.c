@@ -4,18 +4,11 @@
  */
 #include "curl_call.h"
 
+#include "base/clock.h"
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-
-uint64_t curl_facts_now(void)
-{
-    struct timespec ts = {0, 0};
-
-    clock_gettime(CLOCK_MONOTONIC, &ts);
-    return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
 
 /* --- what libcurl tells ------------------------------------------------------------------- */
 
@@ -243,7 +236,7 @@ static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
     if (easy->real->version >= 0x080600)
         before += info_offset(easy, INFO_QUEUE_TIME) * 1000;
     else if (easy->multi && easy->multi->queues)
-        return easy->left_queue_ns ? curl_facts_now() - easy->left_queue_ns : 0;
+        return easy->left_queue_ns ? clock_system.mono_ns() - easy->left_queue_ns : 0;
     return total_ns > before ? total_ns - before : 0;
 }
 
@@ -297,5 +290,5 @@ struct call_end curl_facts_abandoned(struct easy *easy)
         final_status(easy, info_long(easy, CURLINFO_RESPONSE_CODE), CURLE_ABORTED_BY_CALLBACK);
 
     return end_of(easy, never_connected(easy) ? END_UNSENT : END_ABORTED, status,
-                  curl_facts_now() - easy->started_ns);
+                  clock_system.mono_ns() - easy->started_ns);
 }

@@ -3,6 +3,8 @@
  * DONE from info_read, or at remove_handle or a cleanup when the application never read it.
  */
 #include "curl_done.h"
+
+#include "base/clock.h"
 #include "guard.h"
 
 #include <utlist.h>
@@ -57,7 +59,7 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
         return real->multi_add_handle(handle, easy_handle);
     curl_call_begin(easy);
     if (shim_admitted(&easy->call))
-        easy->started_ns = curl_facts_now();
+        easy->started_ns = clock_system.mono_ns();
     curl_multi_join(multi, easy); /* first: libcurl's timer callback may run inside add_handle */
     CURLMcode result = real->multi_add_handle(handle, easy_handle);
     if (result != CURLM_OK)
@@ -198,7 +200,7 @@ static void note_starts(struct multi *multi)
 
     DL_FOREACH2 (multi->members, easy, next_member)
         if (easy->left_queue_ns == 0 && shim_admitted(&easy->call) && curl_facts_left_queue(easy))
-            easy->left_queue_ns = curl_facts_now();
+            easy->left_queue_ns = clock_system.mono_ns();
 }
 
 /* After a real perform: whoever was refused in it runs on, so that `running` never falls to 0
