@@ -5,16 +5,10 @@
 
 #include <stdio.h>
 
-static bool is_reserved(struct span name)
-{
-    return span_eq(name, SPAN_LIT("CONFIG")) || span_eq(name, SPAN_LIT("SET")) ||
-           span_eq(name, SPAN_LIT("DISABLED"));
-}
-
 /* "OPEN_SECONDS" to "open_seconds"; OPTION_COUNT when it is no option's name. */
 static enum config_option option_of_name(struct span name, char *key, size_t size)
 {
-    if (name.len >= size || is_reserved(name))
+    if (name.len >= size)
         return OPTION_COUNT;
     for (size_t i = 0; i < name.len; i++) {
         if (name.ptr[i] >= 'a' && name.ptr[i] <= 'z')

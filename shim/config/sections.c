@@ -14,16 +14,25 @@ static bool has_blank(struct span text)
     return false;
 }
 
+/* ":PORT" at the end, colon included; empty when there is none. */
+static struct span port_of(struct span host)
+{
+    size_t at = host.len;
+
+    while (at > 0 && host.ptr[at - 1] != ':' && host.ptr[at - 1] != ']')
+        at--;
+    return at > 0 && host.ptr[at - 1] == ':' ? span_skip(host, at - 1) : span_skip(host, host.len);
+}
+
 /* Could what stands behind the last colon be the port of a key, or of a longer one that a glob
  * covers? A colon in brackets begins no port; nor may one in an address that a glob cuts. */
 static bool port_can_match(struct span host)
 {
-    const char *colon = host.len ? memrchr(host.ptr, ':', host.len) : NULL;
+    struct span port = port_of(host);
 
-    if (!colon || memchr(colon, ']', (size_t)(host.ptr + host.len - colon)) ||
-        (strchr("[*?", host.ptr[0]) && strchr("*?", host.ptr[host.len - 1])))
+    if (port.len == 0 || (strchr("[*?", host.ptr[0]) && strchr("*?", host.ptr[host.len - 1])))
         return true;
-    struct span port = span_skip(host, (size_t)(colon - host.ptr) + 1);
+    port = span_skip(port, 1);
     uint32_t value = 0;
     bool literal = true;
     for (size_t i = 0; i < port.len && i < 6; i++) {
@@ -46,16 +55,6 @@ static const char *never_matches(struct span text)
     if (!port_can_match(slash ? span_of(text.ptr, (size_t)(slash - text.ptr)) : text))
         return "a port from 1 to 65535 behind the host's colon";
     return NULL;
-}
-
-/* ":PORT" at the end, colon included; empty when there is none. */
-static struct span port_of(struct span host)
-{
-    size_t at = host.len;
-
-    while (at > 0 && host.ptr[at - 1] != ':' && host.ptr[at - 1] != ']')
-        at--;
-    return at > 0 && host.ptr[at - 1] == ':' ? span_skip(host, at - 1) : span_skip(host, host.len);
 }
 
 /* HOST-GLOB[/MODEL-GLOB], the host as key H has it. False: no pattern; the target is as it was. */
