@@ -188,7 +188,9 @@ def test_certificate_trouble_is_neutral(tls_provider, authority, curl, breaker_e
         assert curl(url).code == 60
     assert curl(url, "m", "--cacert", "/nonexistent").code == 77
     for k in (key, tls_provider.key(name="localhost")):
-        assert streak(breaker_env, k) == 0 and breaker_env.calls(k)["failure"] == 0, k
+        calls = breaker_env.calls(k)
+        assert streak(breaker_env, k) == 0 and calls["failure"] == 0, k
+        assert (calls["success"], calls["neutral"]) == (1, 8), (k, calls)
     assert curl(url, "m", "--cacert", authority.ca).status == 200
 
 
