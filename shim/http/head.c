@@ -1,0 +1,330 @@
+#include "http/head.h"
+
+#include "http/head_parts.h"
+
+enum { EMPTY_LINES_MAX = 4 };
+
+/* A step takes bytes of a run that is not empty and returns how many; none only when it leaves the
+ * first one to another step. */
+typedef size_t take_step(struct http_head *head, struct span bytes);
+
+/* The facts as far as they have no length of their own; the rest is large, and valid by length. */
+static void init(struct http_head *head)
+{
+    struct http_head_facts *facts = &head->facts;
+
+    head->state = HTTP_HEAD_MORE;
+    facts->status = 0;
+    facts->minor = 0;
+    facts->has_length = facts->chunked = facts->coded = false;
+    facts->close = facts->upgrade = facts->absolute = false;
+    facts->length = 0;
+    facts->retry_after_ms = 0;
+    facts->method_len = facts->path_len = facts->host_len = 0;
+    head->response = head->known = head->overlong = false;
+    head->step = STEP_START;
+    head->empties = head->words = head->at = head->seen = 0;
+    head->retry_source = RETRY_NONE;
+    head->line_len = 0;
+    head->total = head->path_len = head->host_len = 0;
+    head->host_line = 0;
+    head->wall_s = 0;
+}
+
+void http_head_init_request(struct http_head *head)
+{
+    init(head);
+}
+
+void http_head_init_response(struct http_head *head, int64_t wall_s)
+{
+    init(head);
+    head->response = true;
+    head->wall_s = wall_s;
+}
+
+static void go_to(struct http_head *head, enum head_step step)
+{
+    head->step = (uint8_t)step;
+    head->words = 0xff;
+    head->at = 0;
+}
+
+static size_t alien(struct http_head *head)
+{
+    head_alien(head);
+    return 0;
+}
+
+/* --- a list of words, of which one must stand here -----------------------------------------------
+ */
+
+enum { WORDS_MAX = 7 };
+
+/* None begins with another. */
+struct words {
+    unsigned count;
+    bool any_case; /* the words are written in lower case */
+    const char *word[WORDS_MAX];
+};
+
+/* Takes bytes while they can become a word. *found: its index at its last byte, else WORDS_MAX. */
+static size_t take_word(struct http_head *head, const struct words *words, struct span bytes,
+                        unsigned *found)
+{
+    *found = WORDS_MAX;
+    for (size_t i = 0; i < bytes.len; i++) {
+        char c = words->any_case ? span_lower(bytes.ptr[i]) : bytes.ptr[i];
+        unsigned left = 0;
+        for (unsigned w = 0; w < words->count; w++)
+            if ((head->words >> w & 1) && words->word[w][head->at] == c)
+                left |= 1u << w;
+        if (!left || !c)
+            return alien(head);
+        head->words = (uint8_t)left;
+        head->at++;
+        for (unsigned w = 0; w < words->count; w++)
+            if ((left >> w & 1) && !words->word[w][head->at]) {
+                *found = w;
+                return i + 1;
+            }
+    }
+    return bytes.len;
+}
+
+/* --- the steps of the first line -----------------------------------------------------------------
+ */
+
+static size_t take_start(struct http_head *head, struct span bytes)
+{
+    if (bytes.ptr[0] != '\r' && bytes.ptr[0] != '\n') {
+        go_to(head, head->response ? STEP_ANSWER : STEP_METHOD);
+        return 0;
+    }
+    if (head->empties == EMPTY_LINES_MAX)
+        return alien(head);
+    if (bytes.ptr[0] == '\r')
+        go_to(head, STEP_START_LF);
+    else
+        head->empties++;
+    return 1;
+}
+
+static size_t take_start_lf(struct http_head *head, struct span bytes)
+{
+    if (bytes.ptr[0] != '\n')
+        return alien(head);
+    head->empties++;
+    go_to(head, STEP_START);
+    return 1;
+}
+
+static const struct words methods = {
+    7, false, {"GET ", "HEAD ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS "}};
+
+static size_t take_method(struct http_head *head, struct span bytes)
+{
+    unsigned found;
+    size_t used = take_word(head, &methods, bytes, &found);
+
+    if (found < methods.count) {
+        head->facts.method_len = (uint16_t)(head->at - 1);
+        memcpy(head->facts.method, methods.word[found], head->facts.method_len);
+        go_to(head, STEP_TARGET);
+    }
+    return used;
+}
+
+static size_t take_target(struct http_head *head, struct span bytes)
+{
+    switch (bytes.ptr[0]) {
+    case '/':
+        go_to(head, STEP_PATH);
+        return 0;
+    case 'h':
+    case 'H':
+        go_to(head, STEP_SCHEME);
+        return 0;
+    case '*':
+        if (head->facts.method[0] != 'O')
+            return alien(head);
+        head->facts.path[head->path_len++] = '*';
+        go_to(head, STEP_STAR);
+        return 1;
+    default:
+        return alien(head);
+    }
+}
+
+static size_t take_star(struct http_head *head, struct span bytes)
+{
+    if (bytes.ptr[0] != ' ')
+        return alien(head);
+    go_to(head, STEP_VERSION);
+    return 1;
+}
+
+static size_t take_scheme(struct http_head *head, struct span bytes)
+{
+    static const struct words schemes = {2, true, {"http://", "https://"}};
+    unsigned found;
+    size_t used = take_word(head, &schemes, bytes, &found);
+
+    if (found < schemes.count) {
+        head->facts.absolute = true;
+        go_to(head, STEP_AUTHORITY);
+    }
+    return used;
+}
+
+/* Bytes of a target that are no blank and no control character. */
+static bool is_target_char(char c)
+{
+    return (unsigned char)c > ' ' && c != 0x7f;
+}
+
+/* After a target's last byte, or one of its parts'. */
+static size_t end_part(struct http_head *head, char c)
+{
+    if (c == '/')
+        go_to(head, STEP_PATH);
+    else if (c == '?' || c == '#')
+        go_to(head, STEP_QUERY);
+    else if (c == ' ')
+        go_to(head, STEP_VERSION);
+    else
+        return alien(head);
+    return c == '/' ? 0 : 1;
+}
+
+static size_t take_authority(struct http_head *head, struct span bytes)
+{
+    size_t at = 0;
+
+    for (; at < bytes.len; at++) {
+        char c = bytes.ptr[at];
+        if (c == '/' || c == '?' || c == '#' || !is_target_char(c))
+            break;
+        if (c == '@') { /* all before it was userinfo */
+            head->host_len = 0;
+            continue;
+        }
+        if (head->host_len < HTTP_HEAD_HOST_MAX)
+            head->facts.host[head->host_len] = c;
+        head->host_len++;
+    }
+    if (at == bytes.len)
+        return at;
+    if (head->host_len == 0 || head->host_len > HTTP_HEAD_HOST_MAX)
+        return alien(head);
+    head->facts.host_len = (uint16_t)head->host_len;
+    return at + end_part(head, bytes.ptr[at]);
+}
+
+static size_t take_path(struct http_head *head, struct span bytes)
+{
+    size_t len = 0;
+
+    while (len < bytes.len && is_target_char(bytes.ptr[len]) && bytes.ptr[len] != '?' &&
+           bytes.ptr[len] != '#')
+        len++;
+    if (head->path_len + len <= HTTP_HEAD_PATH_MAX)
+        memcpy(head->facts.path + head->path_len, bytes.ptr, len);
+    head->path_len += (uint32_t)len;
+    return len == bytes.len ? len : len + end_part(head, bytes.ptr[len]);
+}
+
+static size_t take_query(struct http_head *head, struct span bytes)
+{
+    size_t len = 0;
+
+    while (len < bytes.len && is_target_char(bytes.ptr[len]))
+        len++;
+    return len == bytes.len ? len : len + end_part(head, bytes.ptr[len]);
+}
+
+static size_t take_version(struct http_head *head, struct span bytes)
+{
+    static const struct words versions = {2, false, {"HTTP/1.0", "HTTP/1.1"}};
+    unsigned found;
+    size_t used = take_word(head, &versions, bytes, &found);
+
+    if (found < versions.count) {
+        head->facts.minor = (uint8_t)found;
+        go_to(head, STEP_END);
+    }
+    return used;
+}
+
+static size_t take_answer(struct http_head *head, struct span bytes)
+{
+    static const struct words answers = {2, false, {"HTTP/1.0 ", "HTTP/1.1 "}};
+    unsigned found;
+    size_t used = take_word(head, &answers, bytes, &found);
+
+    if (found < answers.count) {
+        head->facts.minor = (uint8_t)found;
+        go_to(head, STEP_STATUS);
+    }
+    return used;
+}
+
+static size_t take_status(struct http_head *head, struct span bytes)
+{
+    char c = bytes.ptr[0];
+
+    if (head->at == 3) {
+        go_to(head, c == ' ' ? STEP_REASON : STEP_END);
+        return c == ' ' ? 1 : 0;
+    }
+    if (c < (head->at == 0 ? '1' : '0') || c > '9')
+        return alien(head);
+    head->facts.status = (uint16_t)(head->facts.status * 10 + (c - '0'));
+    head->at++;
+    return 1;
+}
+
+static size_t take_reason(struct http_head *head, struct span bytes)
+{
+    const char *end = memchr(bytes.ptr, '\n', bytes.len);
+
+    if (!end)
+        return bytes.len;
+    go_to(head, STEP_LINES);
+    return (size_t)(end - bytes.ptr) + 1;
+}
+
+static size_t take_end(struct http_head *head, struct span bytes)
+{
+    if (bytes.ptr[0] == '\n')
+        go_to(head, STEP_LINES);
+    else if (bytes.ptr[0] == '\r' && head->step == STEP_END)
+        go_to(head, STEP_END_LF);
+    else
+        return alien(head);
+    return 1;
+}
+
+size_t http_head_feed(struct http_head *head, struct span bytes)
+{
+    static take_step *const steps[] = {
+        [STEP_START] = take_start,         [STEP_START_LF] = take_start_lf,
+        [STEP_METHOD] = take_method,       [STEP_TARGET] = take_target,
+        [STEP_STAR] = take_star,           [STEP_SCHEME] = take_scheme,
+        [STEP_AUTHORITY] = take_authority, [STEP_PATH] = take_path,
+        [STEP_QUERY] = take_query,         [STEP_VERSION] = take_version,
+        [STEP_ANSWER] = take_answer,       [STEP_STATUS] = take_status,
+        [STEP_REASON] = take_reason,       [STEP_END] = take_end,
+        [STEP_END_LF] = take_end,          [STEP_LINES] = head_lines,
+    };
+    size_t at = 0;
+
+    if (bytes.len > HTTP_HEAD_MAX - head->total)
+        bytes.len = HTTP_HEAD_MAX - head->total;
+    while (head->state == HTTP_HEAD_MORE && at < bytes.len)
+        at += steps[head->step](head, span_skip(bytes, at));
+    head->total += (uint32_t)at;
+    if (head->state == HTTP_HEAD_MORE && head->total == HTTP_HEAD_MAX)
+        head_alien(head);
+    return at;
+}
