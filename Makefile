@@ -41,6 +41,9 @@ PRELOAD_SRC := $(wildcard preload/*.c)
 UNIT_SRC    := $(wildcard tests/unit/test_*.c)
 STRESS_SRC  := $(wildcard tests/stress/*.c)
 BENCH_SRC   := $(wildcard tests/bench/*.c)
+FUZZ_SRC    := $(wildcard tests/fuzz/*.c)
+# What they look at: bytes from outside, read without a clock, a table or a configuration.
+FUZZED_SRC  := $(wildcard shim/http/head*.c shim/http/body*.c shim/http/model_scan*.c)
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 SHIM_OBJ    := $(call obj,$(SHIM_SRC))
@@ -49,9 +52,10 @@ PRELOAD_OBJ := $(call obj,$(PRELOAD_SRC))
 UNIT        := $(patsubst %.c,$(BUILD)/%,$(UNIT_SRC))
 STRESS      := $(patsubst %.c,$(BUILD)/%,$(STRESS_SRC))
 BENCH       := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
+FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 
-.PHONY: all demo check check-static check-unit check-clients check-sanitizers check-cross check-valgrind bench \
-        install clean format unit stress benches
+.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind bench \
+        install clean format unit stress benches fuzzers
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libbreaker.so $(BUILD)/breaker
@@ -84,9 +88,16 @@ $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcurl -pthread
 
+# libFuzzer is clang's, and it must see all that it drives compiled for it.
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZED_SRC) $(wildcard shim/http/*.h shim/base/*.h) Makefile
+	@mkdir -p $(@D)
+	clang $(CPPFLAGS) -O1 -g -std=gnu11 $(WARNINGS) -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=all -fno-omit-frame-pointer -o $@ $< $(FUZZED_SRC)
+
 unit: $(UNIT)
 stress: $(STRESS)
 benches: $(BENCH)
+fuzzers: $(FUZZ)
 
 # --- the README's two commands -------------------------------------------------------------------
 
@@ -102,6 +113,7 @@ check:
 	@$(MAKE) --no-print-directory check-cross
 	@$(MAKE) --no-print-directory check-unit
 	@$(MAKE) --no-print-directory check-sanitizers
+	@$(MAKE) --no-print-directory DEVELOPER=1 check-fuzz
 	@$(MAKE) --no-print-directory check-clients
 
 # What the sources and the built objects must and must not contain.
@@ -138,6 +150,19 @@ check-sanitizers:
 	    UBSAN_OPTIONS=halt_on_error=1 $$t; done
 	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/tsan/%,$(UNIT)); do echo "== $$t"; $$t; done
+
+# Each fuzzer for FUZZ_SECONDS, from the same seed and corpus: short, to see what is broken since
+# yesterday. What it finds is kept beside it. FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
+FUZZ_SECONDS ?= 10
+FUZZ_SEED    ?= 1
+check-fuzz: fuzzers
+	@set -e; for t in $(FUZZ); do name=$${t##*/fuzz_}; echo "== $$t"; \
+	    rm -rf $$t.corpus; mkdir $$t.corpus; \
+	    $$t -max_total_time=$(FUZZ_SECONDS) -seed=$(FUZZ_SEED) -max_len=16384 -timeout=10 -verbosity=0 \
+	        -print_final_stats=1 -dict=tests/fuzz/$$name.dict -artifact_prefix=$$t. \
+	        $$t.corpus tests/fuzz/corpus_$$name >$$t.log 2>&1 || { cat $$t.log; exit 1; }; \
+	    sed -n 's/^stat::number_of_executed_units: */   inputs: /p' $$t.log; \
+	done
 
 check-clients: all benches
 	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
