@@ -68,28 +68,41 @@ struct words {
     const char *word[WORDS_MAX];
 };
 
+/* Which of the words still possible go on with this byte. */
+static unsigned words_left(const struct http_head *head, const struct words *words, char c)
+{
+    unsigned left = 0;
+
+    for (unsigned w = 0; w < words->count; w++)
+        if ((head->words >> w & 1) && words->word[w][head->at] == c)
+            left |= 1u << w;
+    return left;
+}
+
 /* Takes bytes while they can become a word. *found: its index at its last byte, else WORDS_MAX. */
 static size_t take_word(struct http_head *head, const struct words *words, struct span bytes,
                         unsigned *found)
 {
+    size_t used = 0;
+
     *found = WORDS_MAX;
-    for (size_t i = 0; i < bytes.len; i++) {
-        char c = words->any_case ? span_lower(bytes.ptr[i]) : bytes.ptr[i];
-        unsigned left = 0;
-        for (unsigned w = 0; w < words->count; w++)
-            if ((head->words >> w & 1) && words->word[w][head->at] == c)
-                left |= 1u << w;
-        if (!left || !c)
+    while (used < bytes.len) {
+        char c = words->any_case ? span_lower(bytes.ptr[used]) : bytes.ptr[used];
+        unsigned left = c ? words_left(head, words, c) : 0;
+        if (!left)
             return alien(head);
+        used++;
         head->words = (uint8_t)left;
         head->at++;
-        for (unsigned w = 0; w < words->count; w++)
-            if ((left >> w & 1) && !words->word[w][head->at]) {
-                *found = w;
-                return i + 1;
-            }
+        if (left & (left - 1)) /* none of several is at its end: they would be the same */
+            continue;
+        unsigned only = (unsigned)__builtin_ctz(left);
+        if (!words->word[only][head->at]) {
+            *found = only;
+            return used;
+        }
     }
-    return bytes.len;
+    return used;
 }
 
 /* --- the steps of the first line -----------------------------------------------------------------

@@ -158,10 +158,11 @@ static const struct field fields[] = {
     {SPAN_LIT("x-amz-retry-after"), read_amz_retry_after, false, true},
 };
 
-/* The letters they begin with, either case: most lines are told by it alone. */
-#define LETTER(c) (1u << ((c)&31))
-#define FIRST_LETTERS                                                                              \
-    (LETTER('h') | LETTER('c') | LETTER('t') | LETTER('u') | LETTER('r') | LETTER('x'))
+/* The letters they begin with, in either case: most lines are told by it alone. */
+#define LETTER(c)        (1u << ((c)&31))
+#define LETTERS          (LETTER('c') | LETTER('t') | LETTER('u'))
+#define REQUEST_LETTERS  (LETTERS | LETTER('h'))
+#define RESPONSE_LETTERS (LETTERS | LETTER('r') | LETTER('x'))
 
 /* Does the line begin with this name, blanks maybe, and a colon? *colon: where it stands. */
 static bool is_named(struct span line, struct span name, size_t *colon)
@@ -181,7 +182,7 @@ static const struct field *field_of(const struct http_head *head, struct span li
 {
     char first = span_lower(line.ptr[0]);
 
-    if (!(FIRST_LETTERS & LETTER(first)))
+    if (!((head->response ? RESPONSE_LETTERS : REQUEST_LETTERS) & LETTER(first)))
         return NULL;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const struct field *field = &fields[i];
