@@ -78,7 +78,10 @@ $(BUILD)/breaker: $(CLI_OBJ) $(BUILD)/libshim.a
 
 $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANFLAGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcmocka
+	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^) $(BUILD)/libshim.a $(INIH) -lcmocka -pthread
+
+# What a unit test needs of preload/, objects that hook and look up nothing.
+$(BUILD)/tests/unit/test_sock_names: $(call obj,preload/sock_names.c preload/sock_names_learn.c preload/sock_address.c)
 
 $(BUILD)/tests/stress/%: tests/stress/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)

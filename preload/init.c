@@ -7,6 +7,7 @@
 #include "real.h"
 #include "real_fork.h"
 #include "shim.h"
+#include "sock_resolve.h"
 
 static __attribute__((constructor)) void init(void)
 {
@@ -14,4 +15,5 @@ static __attribute__((constructor)) void init(void)
     real_prepare();
     easymap_prepare();
     real_fork_prepare();
+    sock_resolve_prepare();
 }

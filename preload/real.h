@@ -36,6 +36,7 @@
 #define CURLOPT_PREREQFUNCTION ((CURLoption)(CURLOPTTYPE_FUNCTIONPOINT + 312))
 #endif
 
+#include <netdb.h>
 #include <stdbool.h>
 #include <sys/socket.h>
 
@@ -87,9 +88,12 @@ const struct curl_real *real_curl(enum curl_flavour flavour, const void *caller)
 typedef int connect_function(int fd, const struct sockaddr *address, socklen_t length);
 typedef void *dlopen_function(const char *file, int mode);
 typedef void *dlsym_function(void *handle, const char *name);
+typedef int getaddrinfo_function(const char *node, const char *service,
+                                 const struct addrinfo *hints, struct addrinfo **result);
 connect_function *real_connect(void);
 dlopen_function *real_dlopen(void);
 dlsym_function *real_dlsym(void);
+getaddrinfo_function *real_getaddrinfo(void);
 
 /* libc's own, past every preload: for our own questions. */
 dlopen_function *real_libc_dlopen(void);

@@ -1,5 +1,5 @@
 /*
- * real_libc.c - what stands behind our connect, dlopen and dlsym: another preload's, else libc's.
+ * real_libc.c - what stands behind our hooks of libc: another preload's function, else libc's.
  * And libc's own loader functions, for our own questions.
  */
 #include "real.h"
@@ -13,6 +13,7 @@
 static _Atomic(connect_function *) found_connect;
 static _Atomic(dlopen_function *) found_dlopen, libc_dlopen;
 static _Atomic(dlsym_function *) found_dlsym, libc_dlsym;
+static _Atomic(getaddrinfo_function *) found_getaddrinfo;
 
 #if defined(__x86_64__)
 #define OLDEST_GLIBC "GLIBC_2.2.5"
@@ -41,6 +42,16 @@ static void *behind_us(dlsym_function *look_up, const char *name, void *otherwis
 static int connect_by_system_call(int fd, const struct sockaddr *address, socklen_t length)
 {
     return (int)syscall(SYS_connect, fd, address, length);
+}
+
+static int getaddrinfo_nothing(const char *node, const char *service, const struct addrinfo *hints,
+                               struct addrinfo **result)
+{
+    (void)node;
+    (void)service;
+    (void)hints;
+    (void)result;
+    return EAI_FAIL;
 }
 
 static void *dlopen_nothing(const char *file, int mode)
@@ -72,6 +83,8 @@ void real_prepare(void)
     atomic_store(&found_dlopen, (dlopen_function *)behind_us(look_up, "dlopen", (void *)open));
     atomic_store(&found_connect,
                  (connect_function *)behind_us(look_up, "connect", (void *)connect_by_system_call));
+    atomic_store(&found_getaddrinfo, (getaddrinfo_function *)behind_us(
+                                         look_up, "getaddrinfo", (void *)getaddrinfo_nothing));
 }
 
 /* Each is asked for before the constructor too (FIELD-NOTES 1.10). */
@@ -89,5 +102,6 @@ void real_prepare(void)
 PREPARED(connect_function, real_connect, found_connect)
 PREPARED(dlopen_function, real_dlopen, found_dlopen)
 PREPARED(dlsym_function, real_dlsym, found_dlsym)
+PREPARED(getaddrinfo_function, real_getaddrinfo, found_getaddrinfo)
 PREPARED(dlopen_function, real_libc_dlopen, libc_dlopen)
 PREPARED(dlsym_function, real_libc_dlsym, libc_dlsym)
