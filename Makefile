@@ -92,7 +92,7 @@ $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libshim.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcurl -pthread
 
 # libFuzzer is clang's, and it must see all that it drives compiled for it.
-$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZED_SRC) $(wildcard shim/http/*.h shim/base/*.h) Makefile
+$(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZED_SRC) $(wildcard tests/fuzz/*.h shim/http/*.h shim/base/*.h) Makefile
 	@mkdir -p $(@D)
 	clang $(CPPFLAGS) -O1 -g -std=gnu11 $(WARNINGS) -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -fno-omit-frame-pointer -o $@ $< $(FUZZED_SRC)

@@ -3,20 +3,11 @@
  *
  * The input: "<kind><3 bytes>\n" and the stream. kind: 'q' requests, 's' responses, 'h' responses
  * to HEAD (of another byte: its lowest two bits). The 3 bytes choose where the stream is cut. */
+#include "cut.h"
+
 #include "http/body.h"
 
-#include <sanitizer/asan_interface.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-enum { CONTROL = 5, WALL = 784111777, MESSAGES_MAX = 64 };
-
-/* abort() is what libFuzzer takes for a finding. */
-#define MUST(condition)                                                                            \
-    ((condition)                                                                                   \
-         ? (void)0                                                                                 \
-         : (fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #condition), abort()))
+enum { WALL = 784111777, MESSAGES_MAX = 64 };
 
 /* One reader of a stream. */
 struct reader {
@@ -138,8 +129,10 @@ static void settle(struct reader *reader)
         begin_head(reader);
 }
 
-static void read_piece(struct reader *reader, struct span piece)
+static void read_piece(void *of, struct span piece)
 {
+    struct reader *reader = of;
+
     for (size_t at = 0; at < piece.len && !reader->over;) {
         struct span rest = span_skip(piece, at);
         size_t used = reader->in_body ? read_body(reader, rest) : read_head(reader, rest);
@@ -157,43 +150,20 @@ static void begin(struct reader *reader, unsigned kind)
     begin_head(reader);
 }
 
-/* What was not fed yet is poisoned, so that a byte read too far is a finding. */
-static void read_cut(struct reader *reader, struct span stream, const uint8_t *where)
-{
-    static const unsigned most[] = {1, 4, 61, 2048};
-    uint32_t random = (uint32_t)where[1] << 8 | where[2];
-    size_t len = where[0] & 4 ? random + 1 : 1; /* of the first piece */
-
-    ASAN_POISON_MEMORY_REGION(stream.ptr, stream.len);
-    for (size_t at = 0; at < stream.len; at += len) {
-        if (at > 0) {
-            random = random * 1664525u + 1013904223u;
-            len = (random >> 16) % most[where[0] & 3] + 1;
-        }
-        len = len < stream.len - at ? len : stream.len - at;
-        ASAN_UNPOISON_MEMORY_REGION(stream.ptr + at, len);
-        read_piece(reader, span_of(stream.ptr + at, len));
-    }
-}
-
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct reader whole, cut;
 
-    if (size <= CONTROL)
+    struct span stream = cut_copy(data, size);
+    if (!stream.ptr)
         return 0;
-    char *copy = malloc(size - CONTROL);
-    if (!copy)
-        abort();
-    memcpy(copy, data + CONTROL, size - CONTROL);
-    struct span stream = span_of(copy, size - CONTROL);
     begin(&whole, data[0] & 3);
     read_piece(&whole, stream);
     begin(&cut, data[0] & 3);
-    read_cut(&cut, stream, data + 1);
-    free(copy);
+    cut_read(read_piece, &cut, stream, data + 1);
+    free((void *)(uintptr_t)stream.ptr);
     MUST(whole.over == cut.over && whole.in_body == cut.in_body);
     MUST(whole.messages == cut.messages);
     MUST(whole.head.state == cut.head.state);
