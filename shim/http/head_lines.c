@@ -144,21 +144,21 @@ static bool read_amz_retry_after(struct http_head *head, struct span value)
 struct field {
     struct span name;
     read_field *read;
-    bool in_requests, in_responses;
 };
 
 static const struct field fields[] = {
-    {SPAN_LIT("host"), read_host, true, false},
-    {SPAN_LIT("content-length"), read_content_length, true, true},
-    {SPAN_LIT("transfer-encoding"), read_transfer_encoding, true, true},
-    {SPAN_LIT("connection"), read_connection, true, true},
-    {SPAN_LIT("upgrade"), read_upgrade, true, true},
-    {SPAN_LIT("retry-after"), read_retry_after, false, true},
-    {SPAN_LIT("retry-after-ms"), read_retry_after_ms, false, true},
-    {SPAN_LIT("x-amz-retry-after"), read_amz_retry_after, false, true},
+    {SPAN_LIT("host"), read_host},
+    {SPAN_LIT("content-length"), read_content_length},
+    {SPAN_LIT("transfer-encoding"), read_transfer_encoding},
+    {SPAN_LIT("connection"), read_connection},
+    {SPAN_LIT("upgrade"), read_upgrade},
+    {SPAN_LIT("retry-after"), read_retry_after},
+    {SPAN_LIT("retry-after-ms"), read_retry_after_ms},
+    {SPAN_LIT("x-amz-retry-after"), read_amz_retry_after},
 };
 
-/* The letters they begin with, in either case: most lines are told by it alone. */
+/* The letters they begin with, in either case, of lines that are read in a request (no Retry-After)
+ * and in a response (no Host). Most lines are told by it alone. */
 #define LETTER(c)        (1u << ((c)&31))
 #define LETTERS          (LETTER('c') | LETTER('t') | LETTER('u'))
 #define REQUEST_LETTERS  (LETTERS | LETTER('h'))
@@ -186,9 +186,7 @@ static const struct field *field_of(const struct http_head *head, struct span li
         return NULL;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         const struct field *field = &fields[i];
-        if (field->name.ptr[0] == first &&
-            (head->response ? field->in_responses : field->in_requests) &&
-            is_named(line, field->name, colon))
+        if (field->name.ptr[0] == first && is_named(line, field->name, colon))
             return field;
     }
     return NULL;

@@ -147,6 +147,7 @@ static void test_broken_chunks(void **state)
     broken("5 6");
     broken("5\r\nhellox");
     broken("5\r\nhello\rx");
+    broken("5\r\nhello\r\r");
     broken("5\r\nhello\r\n\r");
     broken("0\r\n\rx");
     broken("10000000000000000");
@@ -158,7 +159,7 @@ static void test_long_lines(void **state)
 {
     enum { MOST = 64 * 1024 };
     static char text[MOST + 64];
-    static const char *const fronts[] = {"0;", "0\r\nT: ", "1\r\nx\r\n0;"};
+    static const char *const fronts[] = {"0;", "0\r\nT: ", "1\r\nx\r\n0;", ""};
 
     (void)state;
     for (size_t i = 0; i < sizeof fronts / sizeof *fronts; i++)
@@ -166,7 +167,7 @@ static void test_long_lines(void **state)
             size_t len = strlen(fronts[i]), before = len;
             while (before > 0 && fronts[i][before - 1] != '\n')
                 before--;
-            memset(text, 'x', sizeof text);
+            memset(text, len > 0 ? 'x' : '0', sizeof text);
             memcpy(text, fronts[i], len);
             memcpy(text + before + MOST + over - 1, "\n\r\n", 3); /* the line's end belongs to it */
             struct span bytes = span_of(text, before + MOST + (size_t)over + 2);

@@ -234,6 +234,7 @@ static void test_other_protocols_at_the_first_byte(void **state)
         SPAN_LIT("GET / HTTP/1.2"),
         SPAN_LIT("GET / HTTP/1.1 "),
         SPAN_LIT("GET / HTTP/1.1\rX"),
+        SPAN_LIT("GET / HTTP/1.1\r\r"),
         SPAN_LIT("GET / HTTP/1.10"),
         SPAN_LIT("OPTIONS *x"),
     };
@@ -405,6 +406,7 @@ static void test_retry_after(void **state)
     answer("Retry-After: 86400\r\n", " retry=86400000");
     answer("Retry-After: 86401\r\n", " retry=86400000");
     answer("Retry-After: 99999999999999999999999999\r\n", " retry=86400000");
+    answer("Retry-After: 18446744073709551617\r\n", " retry=86400000");
     answer("Retry-After: -3\r\n", "");
     answer("Retry-After: soon\r\n", "");
     answer("Retry-After: 3s\r\n", "");
@@ -431,6 +433,7 @@ static void test_retry_after_a_date(void **state)
     answer("Retry-After: Sun, 06 Nov 1994 08:49:47 GMT\r\n", " retry=10000");
     answer("Retry-After: Sun, 06 Nov 1994 08:49:37 GMT\r\n", "");
     answer("Retry-After: Sun, 06 Nov 1994 08:49:36 GMT\r\n", "");
+    answer("Retry-After-Ms: Sun, 06 Nov 1994 08:49:47 GMT\r\n", "");
     answer("Retry-After: Sun, 06 Nov 1994 09:00:00 GMT\r\n", " retry=623000");
     answer("Retry-After: Mon, 07 Nov 1994 08:49:36 GMT\r\n", " retry=86399000");
     answer("Retry-After: Fri, 31 Dec 9999 23:59:59 GMT\r\n", " retry=86400000");
