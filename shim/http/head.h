@@ -79,7 +79,9 @@ void http_head_init_response(struct http_head *head, int64_t wall_s);
 /* Consumes up to the end of the head; returns how much. Nothing is consumed once DONE or ALIEN. A
  * request that cannot be one is ALIEN at the earliest byte that shows it (methods: GET HEAD POST
  * PUT PATCH DELETE OPTIONS; CONNECT and PRI are ALIEN), so that other protocols are let go at their
- * first write. Empty lines before a head are looked over (RFC 9112 2.2), at most 4. */
+ * first write. Empty lines before a head are looked over (RFC 9112 2.2), at most 4.
+ * State and facts depend on the bytes alone, not on how they are cut; so does what is consumed of a
+ * head that is not ALIEN. */
 size_t http_head_feed(struct http_head *head, struct span bytes);
 
 #endif
