@@ -3,10 +3,11 @@
  */
 #include "process_load.h"
 
+#include "base/arena.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 /* Published: written under the loading lock with release, read by anybody with acquire. What it
@@ -15,6 +16,32 @@ static _Atomic(const struct table *) table_now;
 static atomic_bool table_tried; /* the first attach was made; release after table_now */
 static _Atomic uint64_t
     table_looked; /* CLOCK_BOOTTIME ns; one thread wins each look by CAS; relaxed */
+
+/* Under `loading`: memory for tables. The first ones take no mapping of their own. */
+static struct table first_tables[4];
+static unsigned first_taken;
+static struct arena more_tables;
+static struct table *unpublished; /* to be taken first */
+
+/* NULL: no memory. */
+static struct table *take_table(void)
+{
+    struct table *table = unpublished;
+
+    unpublished = NULL;
+    if (table)
+        return table;
+    if (first_taken < sizeof first_tables / sizeof *first_tables)
+        return &first_tables[first_taken++];
+    return arena_alloc(&more_tables, sizeof *table);
+}
+
+/* One that nobody has seen, or NULL. */
+static void give_back(struct table *table)
+{
+    if (table)
+        unpublished = table;
+}
 
 /* Under `loading`. NULL: there is no path for it. */
 static const char *table_path(const struct config *config, bool *named)
@@ -32,12 +59,12 @@ static const char *table_path(const struct config *config, bool *named)
 /* Under `loading`. The table at `path`, in memory of its own; NULL: *error tells why. */
 static const struct table *open_shared(const char *path, bool named, int *error)
 {
-    struct table *table = calloc(1, sizeof *table);
+    struct table *table = take_table();
 
     *error = !table ? TABLE_E_SYSTEM : path ? table_open(table, path, named) : TABLE_E_PATH;
     if (*error == TABLE_OK)
         return table;
-    free(table);
+    give_back(table);
     return NULL;
 }
 
@@ -72,10 +99,10 @@ static const struct table *attach(const struct config *config)
     if (shared)
         return shared;
     log_table_trouble(config, path, error);
-    struct table *table = is_refused(error) ? NULL : calloc(1, sizeof *table);
+    struct table *table = is_refused(error) ? NULL : take_table();
     if (table && table_open_private(table) == TABLE_OK)
         return table;
-    free(table);
+    give_back(table);
     return NULL;
 }
 

@@ -7,7 +7,6 @@
 #include <fcntl.h>
 #include <ini.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #define CONFIG_FILE_MAX (1 << 20)
@@ -73,9 +72,9 @@ static bool read_all(int fd, char *text, size_t size)
     return true;
 }
 
-/* The whole file in memory of its own, or NULL with the problem told. Symlinks are followed (dot
+/* The whole file in `memory`, or NULL with the problem told. Symlinks are followed (dot
  * files often are some); what they lead to is judged. */
-static char *read_file(struct load *load, size_t *len)
+static char *read_file(struct load *load, struct arena *memory, size_t *len)
 {
     static const char expected[] = "a readable regular file of root or of yours, not writable by "
                                    "group or others, of at most 1 MiB";
@@ -89,7 +88,7 @@ static char *read_file(struct load *load, size_t *len)
         found = errno == ENOENT ? "no such file" : "one that cannot be opened";
     } else if (!(found = why_refused(&st, why, sizeof why))) {
         *len = (size_t)st.st_size;
-        text = malloc(*len + 1);
+        text = arena_alloc(memory, *len + 1);
         load->passing = !text;
         if (!text)
             found = "no memory";
@@ -101,7 +100,6 @@ static char *read_file(struct load *load, size_t *len)
     if (found) {
         load_problem(load, load->config->file, 0, SPAN_LIT("file"), expected, found);
         load->passing = false;
-        free(text);
         return NULL;
     }
     return text;
@@ -125,47 +123,45 @@ static void load_file(struct load *load, const char *path)
                      "a longer one");
         return;
     }
-    char *text = read_file(load, &len);
-    if (!text)
-        return;
-    load->reader = (struct reader){.text = span_of(text, len),
-                                   .refused = line_refused,
-                                   .section = section_begun,
-                                   .data = load};
-    int error = ini_parse_stream(reader_next, &load->reader, handle, load);
-    load->passing = error < 0;        /* inih's own: no memory */
-    if (error && load->problems == 0) /* the reader tells of lines; this is memory, or a new inih */
-        load_problem(load, file, error > 0 ? (unsigned)error : 0, SPAN_LIT("file"),
-                     "one that inih can read", "something else");
-    load->passing = false;
-    sections_check(load);
-    free(text);
+    struct arena memory = {NULL};
+    char *text = read_file(load, &memory, &len);
+    if (text) {
+        load->reader = (struct reader){.text = span_of(text, len),
+                                       .refused = line_refused,
+                                       .section = section_begun,
+                                       .data = load};
+        /* Its line is on the stack, unless a distribution decided otherwise (INI_USE_STACK). */
+        int error = ini_parse_stream(reader_next, &load->reader, handle, load);
+        load->passing = error < 0; /* inih's own: no memory */
+        /* The reader tells of lines; this is memory, or a new inih. */
+        if (error && load->problems == 0)
+            load_problem(load, file, error > 0 ? (unsigned)error : 0, SPAN_LIT("file"),
+                         "one that inih can read", "something else");
+        load->passing = false;
+        sections_check(load);
+    }
+    arena_free(&memory);
     load->reader = (struct reader){0};
 }
 
 /* --- public ------------------------------------------------------------------------------------
  */
 
-static void free_layer(struct layer *layer)
-{
-    for (unsigned option = 0; option < OPTION_COUNT; option++)
-        free(layer->setting[option]);
-}
-
 void config_free(struct config *config)
 {
-    if (!config)
-        return;
-    for (unsigned i = 0; i < config->target_count; i++) {
-        free_layer(&config->targets[i]->layer);
-        free(config->targets[i]);
-    }
-    free_layer(&config->breaker);
-    free_layer(&config->environment);
-    free_layer(&config->set);
-    free(config->targets);
-    free(config->ranked);
-    free(config);
+    if (config)
+        arena_free(&config->memory);
+}
+
+/* An empty one, the first piece of its own memory. */
+static struct config *begin_config(void)
+{
+    struct arena memory = {NULL};
+    struct config *config = arena_alloc(&memory, sizeof *config);
+
+    if (config)
+        config->memory = memory;
+    return config;
 }
 
 struct config *config_load(const struct config_source *source, config_report *report, void *data)
@@ -173,21 +169,18 @@ struct config *config_load(const struct config_source *source, config_report *re
     int saved = errno;
     struct load load = {.report = report, .data = data};
 
-    load.config = calloc(1, sizeof *load.config);
+    load.config = begin_config();
     if (load.config && source->path)
         load_file(&load, source->path);
-    if (load.config) {
+    if (load.config)
         overrides_load(&load, source);
-        load.config->ranked = calloc(load.config->target_count + 1, sizeof *load.config->ranked);
+    if (load.config && load.problems == 0 && config_settle(load.config)) {
+        errno = saved;
+        return load.config;
     }
-    if (!load.config || !load.config->ranked || load.problems) {
-        config_free(load.config);
-        load.config = NULL;
-    } else {
-        config_settle(load.config);
-    }
+    config_free(load.config);
     errno = saved;
-    return load.config;
+    return NULL;
 }
 
 static bool exists(const char *path)

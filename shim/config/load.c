@@ -4,7 +4,6 @@
 #include "config/load.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 void load_problem(struct load *load, const char *file, unsigned line, struct span key,
                   const char *expected, const char *found)
@@ -47,10 +46,10 @@ static void problem_of_value(struct load *load, const struct option *option, con
 }
 
 /* The first assignment of an option in a layer. False: no memory. */
-static bool put(struct layer *layer, enum config_option option, unsigned line,
+static bool put(struct load *load, struct layer *layer, enum config_option option, unsigned line,
                 const struct value *value)
 {
-    struct setting *setting = malloc(sizeof *setting);
+    struct setting *setting = arena_alloc(&load->config->memory, sizeof *setting);
 
     if (!setting)
         return false;
@@ -66,7 +65,6 @@ void load_unset(struct layer *layer, struct span key)
 
     if (option == OPTION_COUNT)
         return;
-    free(layer->setting[option]);
     layer->setting[option] = NULL;
     layer->set &= ~(UINT32_C(1) << option);
 }
@@ -94,7 +92,7 @@ void load_value(struct load *load, struct layer *layer, const char *file, unsign
             problem_of_value(load, info, file, line, text);
     } else if (!value_parse(info, text, &value)) {
         problem_of_value(load, info, file, line, text);
-    } else if (!put(layer, option, line, &value)) {
+    } else if (!put(load, layer, option, line, &value)) {
         load_no_memory(load, file, line, key);
     }
 }

@@ -3,8 +3,6 @@
  */
 #include "config/settings.h"
 
-#include <stdlib.h>
-
 bool config_glob(struct span pattern, struct span text)
 {
     size_t p = 0, t = 0, star = SIZE_MAX, mark = 0;
@@ -56,10 +54,8 @@ static int compare_parts(struct span a, struct span b)
     return (a.len > b.len) - (a.len < b.len);
 }
 
-static int compare_targets(const void *left, const void *right)
+static int compare_targets(const struct target *a, const struct target *b)
 {
-    const struct target *a = *(struct target *const *)left;
-    const struct target *b = *(struct target *const *)right;
     int order = compare_parts(host_part(a), host_part(b));
 
     if (order == 0)
@@ -67,11 +63,28 @@ static int compare_targets(const void *left, const void *right)
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
-static void rank(struct config *config)
+/* By insertion, its place found by halving: qsort takes memory from malloc (base/arena.h). */
+static bool rank(struct config *config)
 {
-    for (unsigned i = 0; i < config->target_count; i++)
-        config->ranked[i] = config->targets[i];
-    qsort(config->ranked, config->target_count, sizeof *config->ranked, compare_targets);
+    config->ranked =
+        arena_alloc(&config->memory, (config->target_count + 1) * sizeof(*config->ranked));
+    if (!config->ranked)
+        return false;
+    for (unsigned count = 0; count < config->target_count; count++) {
+        struct target *target = config->targets[count];
+        unsigned low = 0, high = count;
+        while (low < high) {
+            unsigned middle = (low + high) / 2;
+            if (compare_targets(config->ranked[middle], target) < 0)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        memmove(config->ranked + low + 1, config->ranked + low,
+                (count - low) * sizeof(*config->ranked));
+        config->ranked[low] = target;
+    }
+    return true;
 }
 
 static bool target_matches(const struct target *target, struct span host, struct span model)
@@ -255,9 +268,10 @@ static const char *path_of(const struct config *config, enum config_option optio
     return layer ? layer->setting[option]->value.text : options[option].fallback;
 }
 
-void config_settle(struct config *config)
+bool config_settle(struct config *config)
 {
-    rank(config);
+    if (!rank(config))
+        return false;
     for (unsigned option = 0; option < OPTION_COUNT; option++) {
         struct value value = default_value((enum config_option)option);
         apply(&config->base, (enum config_option)option, &value);
@@ -265,6 +279,7 @@ void config_settle(struct config *config)
     apply_layer(&config->base, &config->breaker);
     config->match = (enum config_match)choice_of(config, OPTION_match);
     config->deepbind = (enum config_deepbind)choice_of(config, OPTION_deepbind);
+    return true;
 }
 
 enum config_match config_match(const struct config *config)

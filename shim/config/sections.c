@@ -4,7 +4,6 @@
 #include "config/load.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 static bool has_blank(struct span text)
 {
@@ -97,13 +96,15 @@ static struct target *add_target(struct load *load, struct span name)
 
     if (config->target_count == config->target_room) {
         unsigned room = config->target_room ? config->target_room * 2 : 8;
-        struct target **more = realloc(config->targets, room * sizeof(*more));
+        struct target **more = arena_alloc(&config->memory, room * sizeof(*more));
         if (!more)
             return NULL;
+        if (config->target_count > 0)
+            memcpy(more, config->targets, config->target_count * sizeof(*more));
         config->targets = more;
         config->target_room = room;
     }
-    struct target *target = calloc(1, sizeof *target);
+    struct target *target = arena_alloc(&config->memory, sizeof *target);
     if (!target)
         return NULL;
     memcpy(target->name, name.ptr, name.len);

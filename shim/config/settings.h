@@ -4,6 +4,7 @@
 #ifndef BREAKER_CONFIG_SETTINGS_H
 #define BREAKER_CONFIG_SETTINGS_H
 
+#include "base/arena.h"
 #include "config/values.h"
 
 #define CONFIG_TARGETS_MAX 256
@@ -39,7 +40,9 @@ struct target {
     struct layer layer;
 };
 
+/* All that it points to is in its own memory, itself included. */
 struct config {
+    struct arena memory;
     char file[256];
     struct layer breaker, environment, set;
     struct policy base; /* defaults and [breaker], before targets */
@@ -55,7 +58,8 @@ struct config {
 const struct layer *config_layer(const struct config *config, enum config_option option,
                                  struct span host, struct span model);
 
-/* policy.c: what a load computes once, when everything is read: ranked, base, match, deepbind. */
-void config_settle(struct config *config);
+/* policy.c: what a load computes once, when everything is read: ranked, base, match, deepbind.
+ * False: no memory. */
+bool config_settle(struct config *config);
 
 #endif

@@ -1,9 +1,10 @@
 #include "table/table_file.h"
 
+#include "base/arena.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -67,6 +68,7 @@ int table_directory_judge(const struct stat *st, bool named)
 
 static bool in_our_groups(gid_t gid)
 {
+    struct arena memory = {NULL};
     gid_t stack[64], *groups = stack;
     int count = getgroups(0, NULL);
     bool found = gid == getegid() || geteuid() == 0;
@@ -74,13 +76,12 @@ static bool in_our_groups(gid_t gid)
     if (found || count <= 0)
         return found;
     if ((size_t)count > sizeof stack / sizeof *stack)
-        groups = calloc((size_t)count, sizeof *groups);
+        groups = arena_alloc(&memory, (size_t)count * sizeof *groups);
     if (groups)
         count = getgroups(count, groups);
     for (int i = 0; groups && i < count; i++)
         found |= groups[i] == gid;
-    if (groups != stack)
-        free(groups);
+    arena_free(&memory);
     return found;
 }
 
