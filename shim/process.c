@@ -55,35 +55,49 @@ static void register_atfork(void)
     pthread_atfork(NULL, NULL, child_after_fork);
 }
 
-static int begin_loading(void)
-{
-    int state = PTHREAD_CANCEL_ENABLE;
+/* Is this thread loading? Then a signal handler of its own asks in the middle of it, and would wait
+ * for itself. */
+static __thread bool at_it __attribute__((tls_model("initial-exec")));
 
+static bool begin_loading(int *state)
+{
+    if (at_it)
+        return false;
     pthread_once(&atfork_once, register_atfork);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-    return state;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
+    at_it = true;
+    atomic_signal_fence(memory_order_seq_cst);
+    return true;
+}
+
+static void end_loading(int state)
+{
+    atomic_signal_fence(memory_order_seq_cst);
+    at_it = false;
+    pthread_setcancelstate(state, NULL);
 }
 
 void process_leave_loading(int state)
 {
     pthread_mutex_unlock(&loading);
-    pthread_setcancelstate(state, NULL);
+    end_loading(state);
 }
 
-int process_enter_loading(void)
+bool process_enter_loading(int *state)
 {
-    int state = begin_loading();
-
+    if (!begin_loading(state))
+        return false;
     pthread_mutex_lock(&loading);
-    return state;
+    return true;
 }
 
 bool process_try_loading(int *state)
 {
-    *state = begin_loading();
+    if (!begin_loading(state))
+        return false;
     if (pthread_mutex_trylock(&loading) == 0)
         return true;
-    pthread_setcancelstate(*state, NULL);
+    end_loading(*state);
     return false;
 }
 
@@ -241,8 +255,10 @@ static void look_at_config(uint64_t now)
 
 static void first_load(uint64_t now)
 {
-    int state = process_enter_loading();
+    int state;
 
+    if (!process_enter_loading(&state))
+        return;
     if (!atomic_load_explicit(&config_tried, memory_order_relaxed)) {
         atomic_store_explicit(&suspended_known, process_suspended_now(), memory_order_relaxed);
         load_config();

@@ -8,8 +8,9 @@
  *
  * Loading takes a mutex; it is never taken while the process is healthy, never while the thread can
  * be cancelled, and a fork makes it new in the child. Threads: all functions may be called by any
- * thread. None is async-signal-safe, except process_disabled() after the first call. All keep
- * errno.
+ * thread. Loading asks no malloc, and a signal handler that comes in the middle of its own thread's
+ * load makes do with what there is, at first nothing: its calls pass. It may still wait for the
+ * load of another thread. All keep errno.
  */
 #ifndef BREAKER_PROCESS_H
 #define BREAKER_PROCESS_H

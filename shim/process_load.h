@@ -9,9 +9,10 @@
 
 #include "process.h"
 
-/* Returns what process_leave_loading() is to be given. */
-int process_enter_loading(void);
-/* False: somebody else is at it, and there is nothing to leave. */
+/* *state is what process_leave_loading() is to be given. False: this thread is at it itself,
+ * further down, and there is nothing to leave: a signal handler makes do with what there is. */
+bool process_enter_loading(int *state);
+/* False too when somebody else is at it. */
 bool process_try_loading(int *state);
 void process_leave_loading(int state);
 

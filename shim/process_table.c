@@ -108,8 +108,10 @@ static const struct table *attach(const struct config *config)
 
 static void attach_first(const struct config *config, uint64_t now)
 {
-    int state = process_enter_loading();
+    int state;
 
+    if (!process_enter_loading(&state))
+        return;
     if (!atomic_load_explicit(&table_tried, memory_order_relaxed)) {
         atomic_store_explicit(&table_now, attach(config), memory_order_release);
         atomic_store_explicit(&table_looked, now, memory_order_relaxed);

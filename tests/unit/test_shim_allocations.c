@@ -170,6 +170,28 @@ static void body_trouble(void)
     unlink(log_path);
 }
 
+/* As from a signal handler in the middle of the first load: a clock that makes a call. */
+static unsigned nested;
+
+static uint64_t calling_mono(void)
+{
+    static struct shim_call call;
+
+    if (nested++ == 0)
+        CHECK(open_path(&call, "/v1/chat/completions") == SHIM_UNCOVERED);
+    return fake_mono();
+}
+
+static void body_nested(void)
+{
+    static const struct clock_ops calling = {fake_boot, calling_mono, fake_wall};
+
+    shim_set_clock(&calling);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    CHECK(nested > 0);
+    trip("m");
+}
+
 static void body_counts(void)
 {
     atomic_store(&counting, true);
@@ -208,12 +230,19 @@ static void nor_does_trouble(void **state)
     run(body_trouble);
 }
 
+static void a_handler_in_the_middle_of_it_passes(void **state)
+{
+    (void)state;
+    in_child(body_nested, "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_count_counts),
         cmocka_unit_test(loads_and_reloads_ask_no_malloc),
         cmocka_unit_test(nor_does_trouble),
+        cmocka_unit_test(a_handler_in_the_middle_of_it_passes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
