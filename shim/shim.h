@@ -5,6 +5,7 @@
  *   shim_body        bytes of its body, until the model is known
  *   shim_admit       may it go?                       (H, and M when it is known)
  *   shim_admit_model may it go on?                    (M, when it became known after shim_admit)
+ *   shim_received    the peer's first byte is there   (H's success)
  *   shim_response    the synthetic answer, when not
  *   shim_settle      how did it end?                  (exactly once per admission)
  *
@@ -100,11 +101,24 @@ enum shim_verdict {
  * shim_admit_model, shim_drop. */
 enum shim_verdict shim_admit(struct shim_call *call);
 
+/* Step 3 for the first request of a connection whose connect was admitted by a call of its own
+ * (opened without a path: H only). A grant of H that `connect` holds becomes this call's, when the
+ * two have the same H; anything else of it is handed back. Nothing is admitted in `connect`
+ * afterwards. */
+enum shim_verdict shim_admit_connected(struct shim_call *call, struct shim_call *connect);
+
+/* Does the admitted call hold a grant, of H or M: is it a probe? */
+bool shim_is_probe(const struct shim_call *call);
+
 /* Is the model's admission still to come (admitted before the model was decided)? */
 bool shim_model_pending(const struct shim_call *call);
 
 /* Step 3b, once the model is decided. SHIM_REFUSED hands H's grant back. */
 enum shim_verdict shim_admit_model(struct shim_call *call);
+
+/* The first byte came from the peer itself (no proxy): H's success, at once and once, however the
+ * call goes on. Harmless when nothing is admitted, and when asked again. */
+void shim_received(struct shim_call *call);
 
 /* Step 4, after SHIM_REFUSED: the whole HTTP/1.1 response, at most SHIM_RESPONSE_MAX bytes.
  * Returns its length (never 0). `head_only` for HEAD requests. */

@@ -155,21 +155,72 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     return SHIM_ADMITTED;
 }
 
-enum shim_verdict shim_admit(struct shim_call *shim_call)
+/* False: nothing is to be admitted, the call passes uncounted. */
+static bool begin_admission(struct call *call)
 {
-    struct call *call = call_of(shim_call);
-
     if (call->state != CALL_OPEN)
-        return SHIM_ADMITTED;
+        return false;
     call->host.admitted = call->model.admitted = false;
     call->table = process_table(call->config, call->admitted_ns);
     if (!call->table || model_is_off(call)) {
         call->state = CALL_IDLE;
-        return SHIM_ADMITTED;
+        return false;
     }
     call->epoch = process_epoch();
     call->suspended_ns = process_suspended_known();
-    return admit_sides(call, call->model_decided && call_has_model(call), call->admitted_ns);
+    return true;
+}
+
+static bool admits_model(const struct call *call)
+{
+    return call->model_decided && call_has_model(call);
+}
+
+enum shim_verdict shim_admit(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    return begin_admission(call) ? admit_sides(call, admits_model(call), call->admitted_ns)
+                                 : SHIM_ADMITTED;
+}
+
+bool shim_is_probe(const struct shim_call *shim_call)
+{
+    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+
+    return call->state == CALL_ADMITTED && ((call->host.admitted && call->host.ticket.probe) ||
+                                            (call->model.admitted && call->model.ticket.probe));
+}
+
+/* Can what `connect` holds of H be this call's? */
+static bool same_host(const struct call *call, const struct call *connect)
+{
+    return connect->state == CALL_ADMITTED && connect->host.admitted &&
+           connect->epoch == call->epoch && connect->table == call->table &&
+           span_eq(call_host_key(connect), call_host_key(call));
+}
+
+enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_call *shim_connect)
+{
+    struct call *call = call_of(shim_call), *connect = call_of(shim_connect);
+
+    if (!shim_is_probe(shim_connect)) {
+        shim_drop(shim_connect); /* H is looked at as it is now */
+        return shim_admit(shim_call);
+    }
+    if (!begin_admission(call) || !same_host(call, connect)) {
+        shim_drop(shim_connect);
+        return call->state == CALL_OPEN ? admit_sides(call, admits_model(call), call->admitted_ns)
+                                        : SHIM_ADMITTED;
+    }
+    call->host.slot = connect->host.slot;
+    call->host.identity = connect->host.identity;
+    call->host.ticket = connect->host.ticket;
+    call->host.admitted = true;
+    connect->host.admitted = false;
+    connect->state = CALL_IDLE;
+    call->state = CALL_ADMITTED;
+    return admits_model(call) ? shim_admit_model(shim_call) : SHIM_ADMITTED;
 }
 
 bool shim_model_pending(const struct shim_call *shim_call)

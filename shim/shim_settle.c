@@ -98,6 +98,19 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
     errno = saved;
 }
 
+void shim_received(struct shim_call *shim_call)
+{
+    static const struct call_end end = {.kind = END_COMPLETE, .byte_received = true};
+    struct call *call = call_of(shim_call);
+    int saved = errno;
+
+    if (call->state != CALL_ADMITTED || !call->host.admitted || call->epoch != process_epoch())
+        return;
+    if (!settle_clean(&call->host, BREAKER_SUCCESS))
+        settle_side(call, &call->host, BREAKER_SUCCESS, CAUSE_NONE, &end, process_clock->boot_ns());
+    errno = saved;
+}
+
 void shim_drop(struct shim_call *shim_call)
 {
     struct call *call = call_of(shim_call);
