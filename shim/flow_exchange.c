@@ -1,0 +1,165 @@
+#include "flow_exchange.h"
+
+#include "http/url.h"
+#include "process.h"
+
+void flow_lose(struct shim_flow *flow)
+{
+    for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++) {
+        if (flow->exchanges[i].number != 0)
+            shim_drop(&flow->exchanges[i].call);
+        flow->exchanges[i].number = 0;
+    }
+    flow->uploading = flow->refused = NULL;
+    flow->state = SHIM_FLOW_LOST;
+}
+
+static struct shim_exchange *exchange_numbered(struct shim_flow *flow, uint64_t number)
+{
+    for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++)
+        if (flow->exchanges[i].number == number)
+            return &flow->exchanges[i];
+    return NULL;
+}
+
+struct shim_exchange *flow_oldest(struct shim_flow *flow)
+{
+    return exchange_numbered(flow, flow->responses + 1);
+}
+
+/* --- requests ------------------------------------------------------------------------------------
+ */
+
+/* A port of digits, 1..65535; 0: none. */
+static uint16_t port_of(struct span text)
+{
+    unsigned port = 0;
+
+    for (size_t i = 1; i < text.len; i++) {
+        if (text.ptr[i] < '0' || text.ptr[i] > '9' || port > 6553)
+            return 0;
+        port = port * 10 + (unsigned)(text.ptr[i] - '0');
+    }
+    return port > 65535 ? 0 : (uint16_t)port;
+}
+
+/* Where the head says that the request goes. A Host without a port is that of the connection: what
+ * counts is who answers, and scripts leave it out. A proxy's port says nothing of it. */
+static void place_of(const struct shim_flow *flow, const struct http_head_facts *head,
+                     struct shim_request *request)
+{
+    struct span host = span_of(head->host, head->host_len);
+    struct span port = url_port_part(host);
+
+    request->host = host.len > 0 ? span_of(host.ptr, host.len - port.len) : flow->host;
+    request->port = port.len > 1 ? port_of(port) : head->absolute ? 80 : flow->port;
+}
+
+void flow_open(struct shim_flow *flow)
+{
+    struct shim_exchange *exchange = exchange_numbered(flow, 0);
+    const struct http_head_facts *head = &flow->request.facts;
+    struct shim_request request = {
+        .method = span_of(head->method, head->method_len),
+        .scheme = SPAN_LIT("http"),
+        .path = span_of(head->path, head->path_len),
+    };
+
+    if (!exchange) {
+        flow_lose(flow);
+        return;
+    }
+    place_of(flow, head, &request);
+    exchange->number = ++flow->requests;
+    exchange->started_ns = process_clock->mono_ns();
+    exchange->head_only = span_eq(request.method, SPAN_LIT("HEAD"));
+    exchange->proxied = head->absolute;
+    exchange->asked = exchange->received = exchange->judged = false;
+    enum shim_need need = request.port != 0 ? shim_open(&exchange->call, &request) : SHIM_UNCOVERED;
+    exchange->decided = need != SHIM_NEEDS_BODY;
+    exchange->judged = need != SHIM_UNCOVERED;
+    flow->uploading = exchange->judged ? exchange : NULL;
+    flow->covered |= exchange->judged;
+    if (need == SHIM_READY)
+        flow_ask(flow, exchange);
+}
+
+static void refuse(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    flow->state = SHIM_FLOW_REFUSED;
+    flow->refused = exchange;
+    flow->before_refused = flow->began;
+    flow->answered = 0;
+}
+
+void flow_ask(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    struct shim_call *connect = flow->connect;
+
+    exchange->asked = true;
+    if ((connect && shim_admitted(connect) ? shim_admit_connected(&exchange->call, connect)
+                                           : shim_admit(&exchange->call)) == SHIM_REFUSED)
+        refuse(flow, exchange);
+}
+
+void flow_body(struct shim_flow *flow, struct span payload, bool last)
+{
+    struct shim_exchange *exchange = flow->uploading;
+
+    if (!exchange || exchange->decided || (payload.len == 0 && !last) ||
+        !shim_body(&exchange->call, payload, last))
+        return;
+    exchange->decided = true;
+    if (!exchange->asked)
+        flow_ask(flow, exchange);
+    else if (shim_model_pending(&exchange->call) &&
+             shim_admit_model(&exchange->call) == SHIM_REFUSED)
+        refuse(flow, exchange);
+}
+
+/* --- responses -----------------------------------------------------------------------------------
+ */
+
+void flow_await_response(struct shim_flow *flow)
+{
+    http_head_init_response(&flow->response, process_clock->wall_ms() / 1000);
+    flow->in_response = false;
+}
+
+void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    exchange->received = true;
+    if (exchange->proxied)
+        return;
+    shim_received(&exchange->call);
+    if (flow->connect) {
+        shim_received(flow->connect);
+        shim_drop(flow->connect); /* nothing more is to be heard of it */
+    }
+}
+
+void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum call_end_kind kind,
+                 enum call_phase phase)
+{
+    const struct http_head_facts *head = &flow->response.facts;
+    struct call_end end = {
+        .kind = kind,
+        .phase = phase,
+        .status = flow->in_response || head->status == 101 ? head->status : 0,
+        .byte_received = exchange->received && !exchange->proxied,
+        .retry_after_ms = flow->in_response ? head->retry_after_ms : 0,
+        .age_ns = process_clock->mono_ns() - exchange->started_ns,
+    };
+
+    shim_settle(&exchange->call, &end);
+}
+
+void flow_answered(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    flow_settle(flow, exchange, END_COMPLETE, PHASE_BODY);
+    if (flow->uploading == exchange) /* answered before it was sent whole */
+        flow->uploading = NULL;
+    exchange->number = 0;
+    flow->responses++;
+    flow_await_response(flow);
+}

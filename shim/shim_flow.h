@@ -1,0 +1,106 @@
+/*
+ * shim_flow.h - one HTTP/1.x connection as its client's bytes go by, in clear: finds the requests,
+ * opens, admits and settles a call for each (shim.h), and says which bytes may leave.
+ *
+ * A layer that sees bytes (sockets; TLS above its records) calls, around each real write:
+ *
+ *   shim_flow_send_begin, shim_flow_send per run of bytes, shim_flow_send_end -> so many may leave
+ *   shim_flow_unsent     if fewer did
+ *
+ * and after each real read shim_flow_received; shim_flow_end when it is over. Nothing is held back
+ * or buffered: the decision falls at the write in which the model becomes known. If it is a
+ * refusal, that write and all that follow are swallowed, but for what belongs to earlier requests;
+ * when those are answered (shim_flow_answer_due), the program reads shim_flow_answer, then the end.
+ *
+ * What cannot be followed with certainty is lost: SHIM_FLOW_LOST, everything open is neutral, and
+ * the layer lets go of the connection. Fail open, errno, threads and signals: as shim.h. A flow
+ * belongs to one thread at a time.
+ */
+#ifndef BREAKER_SHIM_FLOW_H
+#define BREAKER_SHIM_FLOW_H
+
+#include "http/body.h"
+#include "http/head.h"
+#include "shim.h"
+
+/* Requests under way on one connection (pipelining). With more it is lost. */
+#define SHIM_FLOW_DEPTH 8
+
+/* One request and its response. Private. */
+struct shim_exchange {
+    struct shim_call call;
+    uint64_t started_ns; /* CLOCK_MONOTONIC */
+    uint64_t number;     /* from 1 in order of the requests; 0: free */
+    bool judged;         /* shim_open took it */
+    bool decided;        /* its model is decided */
+    bool asked;          /* it was admitted or refused */
+    bool head_only;      /* a HEAD */
+    bool proxied;        /* to a proxy: the peer is not the host */
+    bool received;       /* a byte of its response is there */
+};
+
+enum shim_flow_state {
+    SHIM_FLOW_FOLLOWED,
+    SHIM_FLOW_REFUSED, /* a request was refused: nothing of it leaves any more */
+    SHIM_FLOW_LOST,    /* no HTTP/1.x, an upgrade, or not to be followed */
+};
+
+/* Private but for `state` and `covered`. */
+struct shim_flow {
+    enum shim_flow_state state;
+    bool covered;                    /* a request was one that counts */
+    bool in_request, in_response;    /* their heads are read, their bodies are not */
+    bool send_failed;                /* a write said that the peer is gone */
+    uint16_t port;                   /* of the peer, for a request that names no host */
+    struct span host;                /* of the peer, borrowed */
+    struct shim_call *connect;       /* what the connect was admitted with; borrowed; NULL: none */
+    struct shim_exchange *uploading; /* whose body is under way; NULL: nobody's that matters */
+    struct shim_exchange *refused;
+    uint64_t requests, responses; /* numbers of the last that began, of the last that ended */
+    uint64_t ahead; /* bytes that were looked at and did not leave: they come again, first */
+    uint64_t at;    /* bytes of the write under way that were looked at */
+    uint64_t began; /* where in it the request under way began */
+    uint64_t before_refused; /* bytes of earlier requests that are still to leave */
+    size_t answered;         /* bytes of the answer that the program has */
+    struct http_head request, response;
+    struct http_body request_body, response_body;
+    struct shim_exchange exchanges[SHIM_FLOW_DEPTH];
+};
+
+/* `host` (as it would stand in a URL) and `connect` must outlive the flow. `flow` need not be zero.
+ */
+void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
+                    struct shim_call *connect);
+
+/* Before a write. */
+void shim_flow_send_begin(struct shim_flow *flow);
+void shim_flow_send(struct shim_flow *flow, struct span bytes);
+/* How many of the bytes shown may leave: all of them, unless `state` is SHIM_FLOW_REFUSED; then the
+ * others are to be taken as if they had left. */
+uint64_t shim_flow_send_end(struct shim_flow *flow);
+/* After a write that let fewer leave (none, when it failed): so many did not. They come again,
+ * first. */
+void shim_flow_unsent(struct shim_flow *flow, uint64_t count);
+/* So many of the next bytes that come were seen: they may be shown or left out. */
+uint64_t shim_flow_seen(const struct shim_flow *flow);
+/* Leaves them out. */
+void shim_flow_send_seen(struct shim_flow *flow, uint64_t count);
+
+/* Bytes that the program read, in order, each once. */
+void shim_flow_received(struct shim_flow *flow, struct span bytes);
+
+/* Is it time for our answer: refused, and what was asked for before is answered? */
+bool shim_flow_answer_due(const struct shim_flow *flow);
+/* The next bytes of it, at most `size`; 0: it is at its end. `peek`: they come again. */
+size_t shim_flow_answer(struct shim_flow *flow, char *buf, size_t size, bool peek);
+
+enum shim_flow_end {
+    SHIM_FLOW_EOF,   /* the peer closed its side */
+    SHIM_FLOW_RESET, /* the connection broke */
+    SHIM_FLOW_CLOSE, /* the program ended it */
+    SHIM_FLOW_DROP,  /* nothing is known of its end: all is neutral */
+};
+/* Settles what is open. The flow is SHIM_FLOW_LOST afterwards. */
+void shim_flow_end(struct shim_flow *flow, enum shim_flow_end end);
+
+#endif
