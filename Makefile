@@ -29,7 +29,8 @@ BASE     := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sect
             $(WARNINGS) $(SANFLAGS)
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.
-PRELOAD_FLAGS := -fexceptions
+# A fortified libc header defines what we define.
+PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE
 # glibc's argp reads argp_program_version of the program: it must be visible to it.
 CLI_FLAGS     := -fvisibility=default
 # Written as -l: so that the static archive is taken where a distribution ships both.

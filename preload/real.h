@@ -39,6 +39,9 @@
 #include <netdb.h>
 #include <stdbool.h>
 #include <sys/socket.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+#include <time.h>
 
 /* X(suffix of the C name, version node, soname): the versions under which distributions export
  * libcurl. The first is the default version (@@), which serves unversioned libcurls too. */
@@ -94,6 +97,60 @@ connect_function *real_connect(void);
 dlopen_function *real_dlopen(void);
 dlsym_function *real_dlsym(void);
 getaddrinfo_function *real_getaddrinfo(void);
+
+/* X(type, name, parameters): what the socket layer's hooks stand before, and calls. */
+#define REAL_SOCK(X)                                                                               \
+    X(int, getsockopt, (int fd, int level, int name, void *value, socklen_t *size))                \
+    X(int, getpeername, (int fd, struct sockaddr *address, socklen_t *length))                     \
+    X(int, close, (int fd))                                                                        \
+    X(int, close_range, (unsigned first, unsigned last, int flags))                                \
+    X(void, closefrom, (int first))                                                                \
+    X(int, shutdown, (int fd, int how))                                                            \
+    X(int, dup, (int fd))                                                                          \
+    X(int, dup2, (int from, int to))                                                               \
+    X(int, dup3, (int from, int to, int flags))                                                    \
+    X(int, fcntl, (int fd, int command, ...))                                                      \
+    X(int, fcntl64, (int fd, int command, ...))                                                    \
+    X(long, syscall, (long number, long a, long b, long c, long d, long e, long f))                \
+    X(ssize_t, write, (int fd, const void *buf, size_t size))                                      \
+    X(ssize_t, writev, (int fd, const struct iovec *parts, int count))                             \
+    X(ssize_t, send, (int fd, const void *buf, size_t size, int flags))                            \
+    X(ssize_t, sendto,                                                                             \
+      (int fd, const void *buf, size_t size, int flags, const struct sockaddr *address,            \
+       socklen_t length))                                                                          \
+    X(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags))                         \
+    X(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned count, int flags))                \
+    X(ssize_t, sendfile, (int out, int in, off_t *offset, size_t count))                           \
+    X(ssize_t, sendfile64, (int out, int in, off64_t *offset, size_t count))                       \
+    X(ssize_t, read, (int fd, void *buf, size_t size))                                             \
+    X(ssize_t, readv, (int fd, const struct iovec *parts, int count))                              \
+    X(ssize_t, recv, (int fd, void *buf, size_t size, int flags))                                  \
+    X(ssize_t, recvfrom,                                                                           \
+      (int fd, void *buf, size_t size, int flags, struct sockaddr *address, socklen_t *length))    \
+    X(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))                               \
+    X(int, recvmmsg,                                                                               \
+      (int fd, struct mmsghdr *messages, unsigned count, int flags, struct timespec *timeout))     \
+    X(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room))                          \
+    X(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags))               \
+    X(ssize_t, __recvfrom_chk,                                                                     \
+      (int fd, void *buf, size_t size, size_t room, int flags, struct sockaddr *address,           \
+       socklen_t *length))
+
+/* Plain system calls until the constructor has asked for what stands behind us. Members are written
+ * there alone, and read with one plain load: whoever sees the old value makes the same call. */
+struct real_sock {
+#define X(type, name, parameters) type(*name) parameters;
+    REAL_SOCK(X)
+#undef X
+};
+extern struct real_sock real_sock_found;
+void real_sock_prepare(void);
+
+/* Async-signal-safe, before the constructor too. */
+static inline const struct real_sock *real_sock(void)
+{
+    return &real_sock_found;
+}
 
 /* libc's own, past every preload: for our own questions. */
 dlopen_function *real_libc_dlopen(void);

@@ -1,14 +1,179 @@
 /*
- * sock_connect.c - connect: answers 0, once, for the descriptor of a synthetic answer, which
- * libcurl 7.88.0 and 7.88.1 connect although they were told that it is connected (FIELD-NOTES 2.4).
+ * sock_connect.c - connect and what tells of its outcome. A connect that H refuses fails at once
+ * with ECONNREFUSED, on non-blocking sockets too: EINPROGRESS would oblige us to lie further
+ * (FIELD-NOTES 3.1).
+ *
+ * Answers 0, once, for the descriptor of a synthetic answer, which libcurl 7.88.0 and 7.88.1
+ * connect although they were told that it is connected (FIELD-NOTES 2.4).
  */
+#include "base/clock.h"
 #include "guard.h"
 #include "real.h"
+#include "real_library.h"
+#include "sock_attempt.h"
 #include "synth_mark.h"
+
+static bool is_tcp_ip(const struct sockaddr *address, socklen_t length)
+{
+    return address && length >= sizeof(sa_family_t) &&
+           (address->sa_family == AF_INET || address->sa_family == AF_INET6);
+}
+
+static bool is_stream(int fd)
+{
+    int type = 0;
+    socklen_t size = sizeof type;
+
+    return real_sock()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+           type == SOCK_STREAM;
+}
+
+/* Asks H, if the host is known to count: only what it is named by is known yet. */
+static enum shim_verdict ask_host(struct sock_conn *conn, int fd)
+{
+    const struct shim_request request = {
+        .scheme = SPAN_LIT("https"),
+        .host = span_of(conn->place.name, conn->place.name_len),
+        .port = conn->place.port,
+        .path = SPAN_LIT(""),
+    };
+
+    if (conn->place.shared || shim_open(&conn->host, &request) == SHIM_UNCOVERED ||
+        !is_stream(fd) || !sock_conn_same_socket(conn, fd))
+        return SHIM_ADMITTED;
+    conn->judged = true;
+    return sock_attempt_admit(conn);
+}
+
+/* A second connect of a socket that we know asks how the first went. */
+static struct sock_conn *known(int fd)
+{
+    struct sock_conn *conn = sock_conn_lock(fd);
+
+    if (conn && conn->judged && conn->connecting && sock_conn_same_socket(conn, fd))
+        return conn;
+    if (conn)
+        sock_conn_let_go(conn, fd, SOCK_END_DROP);
+    return NULL;
+}
+
+struct connecting {
+    struct sock_conn *conn; /* NULL: it passes */
+    unsigned generation;
+    bool refused;
+};
+
+static void begin_new(struct connecting *begun, int fd, const struct sockaddr *address,
+                      socklen_t length)
+{
+    struct sock_conn *conn = sock_conn_make();
+
+    if (!conn)
+        return;
+    if (!sock_names_find(address, length, conn->started_ns, &conn->place)) {
+        sock_conn_give(conn);
+    } else if (ask_host(conn, fd) == SHIM_REFUSED) {
+        begun->refused = true;
+        sock_conn_give(conn);
+    } else if (sock_conn_track(conn, fd)) {
+        begun->conn = conn;
+        begun->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+    }
+}
+
+static struct connecting begin_connect(int fd, const struct sockaddr *address, socklen_t length,
+                                       const void *caller)
+{
+    struct connecting begun = {.conn = NULL};
+    struct sock_conn *conn;
+
+    if (shim_disabled() || !fdmap_is_ours())
+        return begun;
+    if ((conn = known(fd))) {
+        begun.conn = conn;
+        begun.generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+        sock_conn_unlock(conn);
+    } else if (!library_known(caller) && sock_enter()) {
+        begin_new(&begun, fd, address, length);
+        sock_leave();
+    }
+    return begun;
+}
+
+static bool is_pending(int error)
+{
+    return error == EINPROGRESS || error == EALREADY || error == EINTR;
+}
+
+static void end_connect(const struct connecting *begun, int fd, int error)
+{
+    struct sock_conn *conn;
+
+    if (is_pending(error))
+        return;
+    conn = sock_conn_lock_again(fd, begun->conn, begun->generation);
+    if (conn && sock_conn_connected(conn, fd, error == EISCONN ? 0 : error))
+        sock_conn_unlock(conn);
+}
 
 EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
 {
+    struct connecting begun;
+
     if (synth_mark_take(fd))
         return 0;
-    return real_connect()(fd, address, length);
+    if (!is_tcp_ip(address, length))
+        return real_connect()(fd, address, length);
+    GUARD_ERRNO(begun = begin_connect(fd, address, length, __builtin_return_address(0)));
+    if (begun.refused) {
+        errno = ECONNREFUSED;
+        return -1;
+    }
+    int result = real_connect()(fd, address, length);
+    if (begun.conn)
+        GUARD_ERRNO(end_connect(&begun, fd, result == 0 ? 0 : guard_saved_errno));
+    return result;
+}
+
+/* --- what tells of a pending one
+ * ------------------------------------------------------------------
+ */
+
+/* SO_ERROR 0 is success only where there is a peer: it is 0 as well while the connect goes on. */
+static bool has_peer(int fd)
+{
+    struct sockaddr_storage address;
+    socklen_t length = sizeof address;
+
+    return real_sock()->getpeername(fd, (struct sockaddr *)&address, &length) == 0;
+}
+
+static void note_error(int fd, int error)
+{
+    struct sock_conn *conn = sock_conn_lock(fd);
+
+    if (!conn)
+        return;
+    if (!conn->connecting || !conn->judged || (error == 0 && !has_peer(fd)) ||
+        sock_conn_connected(conn, fd, error))
+        sock_conn_unlock(conn);
+}
+
+EXPORT int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict size)
+{
+    int result = real_sock()->getsockopt(fd, level, name, value, size);
+
+    if (__builtin_expect(fdmap_get(fd) != NULL, 0) && result == 0 && level == SOL_SOCKET &&
+        name == SO_ERROR && *size >= sizeof(int))
+        GUARD_ERRNO(note_error(fd, *(const int *)value));
+    return result;
+}
+
+EXPORT int getpeername(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
+{
+    int result = real_sock()->getpeername(fd, address, length);
+
+    if (__builtin_expect(fdmap_get(fd) != NULL, 0) && result == 0)
+        GUARD_ERRNO(note_error(fd, 0));
+    return result;
 }

@@ -1,0 +1,61 @@
+/*
+ * fdmap.h - descriptor -> connection, for the whole process.
+ *
+ * Two levels, filled as descriptors come: a look-up is two loads, no lock. What an entry points to
+ * is of a pool (sock_pool.h), so a stale pointer is safe to lock and to ask again. Descriptors from
+ * FDMAP_MAX on are never tracked.
+ */
+#ifndef BREAKER_PRELOAD_FDMAP_H
+#define BREAKER_PRELOAD_FDMAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#define FDMAP_CHUNK  1024u
+#define FDMAP_CHUNKS 1024u
+#define FDMAP_MAX    (FDMAP_CHUNK * FDMAP_CHUNKS)
+
+struct sock_conn;
+
+struct fdmap_chunk {
+    /* Set by whoever makes the connection, before the descriptor leads to the peer; cleared before
+     * the descriptor is closed. Release on set, acquire on read. */
+    _Atomic(struct sock_conn *) conn[FDMAP_CHUNK];
+};
+
+/* Each set once, with release; forgotten in the child of a fork. */
+extern _Atomic(struct fdmap_chunk *) fdmap_chunks[FDMAP_CHUNKS];
+
+/* NULL: not tracked. Async-signal-safe. */
+static inline struct sock_conn *fdmap_get(int fd)
+{
+    unsigned at = (unsigned)fd;
+
+    if (__builtin_expect(at >= FDMAP_MAX, 0))
+        return NULL;
+    struct fdmap_chunk *chunk =
+        atomic_load_explicit(&fdmap_chunks[at / FDMAP_CHUNK], memory_order_acquire);
+    return chunk ? atomic_load_explicit(&chunk->conn[at % FDMAP_CHUNK], memory_order_acquire)
+                 : NULL;
+}
+
+/* False: no memory, or no such descriptor. Keeps errno. */
+bool fdmap_set(int fd, struct sock_conn *conn);
+
+/* False: it does not lead to `conn` (any more). */
+bool fdmap_clear(int fd, const struct sock_conn *conn);
+
+/* The first tracked descriptor of first..last; -1: none. */
+int fdmap_next(unsigned first, unsigned last);
+
+/* The process whose descriptors these are. A vfork child has our memory and descriptors of its own
+ * (FIELD-NOTES 1.9), and so may a child that no fork handler saw: what it does to its descriptors
+ * is not to be noted here. Asks the kernel. */
+bool fdmap_is_ours(void);
+
+/* By the constructor, and in the child of a fork: from here on this process's, with nothing
+ * tracked. */
+void fdmap_adopt(void);
+
+#endif

@@ -1,0 +1,44 @@
+/*
+ * real_sock.c - what stands behind the socket layer's hooks: another preload's function, else
+ * libc's.
+ *
+ * Other libraries' constructors, and allocators that are just starting, call read, close or syscall
+ * before ours has run; asking the loader there may allocate, and so come back (FIELD-NOTES 1.10).
+ * Until the constructor has asked for all of them they are the plain system calls (real_raw.h).
+ */
+#include "real.h"
+
+#include "guard.h"
+#include "real_raw.h"
+
+#include <dlfcn.h>
+
+struct real_sock real_sock_found = {
+#define X(type, name, parameters) .name = raw_##name,
+    REAL_SOCK(X)
+#undef X
+};
+
+/* Where libc lacks one nobody is linked to it, and the system call serves whoever calls it anyway.
+ */
+#define X(type, name, parameters)                                                                  \
+    static void find_##name(void)                                                                  \
+    {                                                                                              \
+        void *found = real_libc_dlsym()(RTLD_NEXT, #name);                                         \
+        if (found && !real_is_ours(found))                                                         \
+            __atomic_store_n(&real_sock_found.name, (type(*) parameters)found, __ATOMIC_RELAXED);  \
+    }
+REAL_SOCK(X)
+#undef X
+
+static void find_all(void)
+{
+#define X(type, name, parameters) find_##name();
+    REAL_SOCK(X)
+#undef X
+}
+
+void real_sock_prepare(void)
+{
+    GUARD_ERRNO(find_all());
+}

@@ -1,0 +1,343 @@
+#include "sock_conn.h"
+
+#include "base/clock.h"
+#include "guard.h"
+#include "real.h"
+#include "sock_attempt.h"
+
+#include <pthread.h>
+#include <sys/stat.h>
+
+static struct sock_pool conns = {.object_size = sizeof(struct sock_conn), .per_block = 32};
+static struct sock_pool flows = {.object_size = sizeof(struct sock_flow), .per_block = 32};
+
+/* --- finding one --------------------------------------------------------------------------------
+ */
+
+/* The thread is inside. False: not to be had, and noted. */
+static bool lock_conn(struct sock_conn *conn)
+{
+    if (sock_lock(&conn->lock))
+        return true;
+    atomic_store_explicit(&conn->unreliable, true, memory_order_relaxed);
+    return false;
+}
+
+static void settle(struct sock_conn *conn, enum sock_end end);
+
+/* Locked, and nobody finds it any more. */
+static void give_back(struct sock_conn *conn)
+{
+    atomic_fetch_add_explicit(&conn->generation, 1, memory_order_relaxed);
+    sock_unlock(&conn->lock);
+    sock_pool_give(&conns, conn);
+}
+
+/* Its descriptors were closed while we were at it. */
+static bool lost_its_last(struct sock_conn *conn)
+{
+    if (atomic_load_explicit(&conn->orphans, memory_order_relaxed) == 0)
+        return false;
+    conn->descriptors -= atomic_exchange_explicit(&conn->orphans, 0, memory_order_relaxed);
+    return conn->descriptors == 0;
+}
+
+void sock_conn_unlock(struct sock_conn *conn)
+{
+    if (lost_its_last(conn)) {
+        settle(conn, SOCK_END_DROP);
+        give_back(conn);
+    } else {
+        sock_unlock(&conn->lock);
+    }
+    sock_leave();
+}
+
+/* Locked: is it still the one that `fd` leads to, and good? */
+static bool is_good(struct sock_conn *conn, int fd)
+{
+    if (fdmap_get(fd) != conn) {
+        sock_conn_unlock(conn);
+        return false;
+    }
+    if (conn->dead || atomic_load_explicit(&conn->unreliable, memory_order_relaxed)) {
+        sock_conn_let_go(conn, fd, SOCK_END_DROP);
+        return false;
+    }
+    return true;
+}
+
+struct sock_conn *sock_conn_lock(int fd)
+{
+    struct sock_conn *conn = fdmap_get(fd);
+
+    if (!conn)
+        return NULL;
+    if (!sock_enter()) {
+        atomic_store_explicit(&conn->unreliable, true, memory_order_relaxed);
+        return NULL;
+    }
+    if (!lock_conn(conn)) {
+        sock_leave();
+        return NULL;
+    }
+    return is_good(conn, fd) ? conn : NULL;
+}
+
+struct sock_conn *sock_conn_lock_again(int fd, struct sock_conn *conn, unsigned generation)
+{
+    struct sock_conn *found = sock_conn_lock(fd);
+
+    if (found && (found != conn ||
+                  atomic_load_explicit(&conn->generation, memory_order_relaxed) != generation)) {
+        sock_conn_unlock(found);
+        return NULL;
+    }
+    return found;
+}
+
+/* --- its end ------------------------------------------------------------------------------------
+ */
+
+static uint64_t age_of(const struct sock_conn *conn)
+{
+    return clock_system.mono_ns() - conn->started_ns;
+}
+
+/* What is open of H alone. Once a byte of the peer is there nothing is. */
+static void end_host(struct sock_conn *conn, enum sock_end end)
+{
+    struct call_end told = {.kind = END_ABORTED, .age_ns = age_of(conn)};
+
+    if (conn->connecting) {
+        told.phase = PHASE_CONNECTING; /* a hang, if it is old enough */
+        sock_attempt_failed(conn, &told, end == SOCK_END_CLOSE);
+        return;
+    }
+    told.phase = PHASE_HANDSHAKE;
+    if (end != SOCK_END_CLOSE)
+        told.kind = END_HANDSHAKE;
+    if (conn->tls && end != SOCK_END_DROP)
+        shim_settle(&conn->host, &told);
+    else
+        shim_drop(&conn->host);
+}
+
+static enum shim_flow_end flow_end_of(enum sock_end end)
+{
+    switch (end) {
+    case SOCK_END_EOF:
+        return SHIM_FLOW_EOF;
+    case SOCK_END_RESET:
+        return SHIM_FLOW_RESET;
+    case SOCK_END_CLOSE:
+        return SHIM_FLOW_CLOSE;
+    case SOCK_END_DROP:
+        break;
+    }
+    return SHIM_FLOW_DROP;
+}
+
+static void settle(struct sock_conn *conn, enum sock_end end)
+{
+    if (conn->flow) {
+        shim_flow_end(&conn->flow->flow, flow_end_of(end));
+        sock_pool_give(&flows, conn->flow);
+        conn->flow = NULL;
+    }
+    if (conn->judged)
+        end_host(conn, end);
+    conn->judged = false;
+}
+
+/* One descriptor less leads here. Unlocks. */
+static void forget_descriptor(struct sock_conn *conn)
+{
+    if (--conn->descriptors > 0) {
+        sock_conn_unlock(conn);
+        return;
+    }
+    give_back(conn);
+    sock_leave();
+}
+
+void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end)
+{
+    if (!conn->dead)
+        settle(conn, end);
+    conn->dead = true;
+    atomic_store_explicit(&conn->answering, false, memory_order_relaxed);
+    if (fdmap_clear(fd, conn))
+        forget_descriptor(conn);
+    else
+        sock_conn_unlock(conn);
+}
+
+/* Its lock cannot be had: whoever has it sees to the rest. */
+static void orphan(struct sock_conn *conn, int fd)
+{
+    if (fdmap_clear(fd, conn))
+        atomic_fetch_add_explicit(&conn->orphans, 1, memory_order_relaxed);
+}
+
+/* Another thread may be inside a real call on it: it finds the map or `generation` changed. */
+void sock_conn_closed(int fd)
+{
+    struct sock_conn *there = fdmap_get(fd), *conn = sock_conn_lock(fd);
+
+    if (!there)
+        return;
+    if (!conn)
+        orphan(there, fd);
+    else if (conn->descriptors == 1)
+        sock_conn_let_go(conn, fd, SOCK_END_CLOSE);
+    else if (fdmap_clear(fd, conn))
+        forget_descriptor(conn);
+    else
+        sock_conn_unlock(conn);
+}
+
+void sock_conn_duplicated(int from, int to)
+{
+    struct sock_conn *conn = sock_conn_lock(from);
+
+    if (!conn)
+        return;
+    if (fdmap_set(to, conn))
+        conn->descriptors++;
+    sock_conn_unlock(conn);
+}
+
+/* --- its beginning
+ * -------------------------------------------------------------------------------- */
+
+struct sock_conn *sock_conn_make(void)
+{
+    struct sock_conn *conn = sock_pool_take(&conns);
+
+    if (!conn)
+        return NULL;
+    atomic_store_explicit(&conn->unreliable, false, memory_order_relaxed);
+    atomic_store_explicit(&conn->answering, false, memory_order_relaxed);
+    atomic_store_explicit(&conn->orphans, 0, memory_order_relaxed);
+    conn->descriptors = 1;
+    conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls = false;
+    conn->connecting = true;
+    conn->inode = 0;
+    conn->flow = NULL;
+    conn->started_ns = clock_system.mono_ns();
+    return conn;
+}
+
+void sock_conn_give(struct sock_conn *conn)
+{
+    sock_pool_give(&conns, conn);
+}
+
+bool sock_conn_track(struct sock_conn *conn, int fd)
+{
+    if (fdmap_set(fd, conn))
+        return true;
+    settle(conn, SOCK_END_DROP);
+    sock_conn_give(conn);
+    return false;
+}
+
+/* What the system's word on a connect says of the peer; everything else is local trouble, or the
+ * program's own. */
+static bool is_peers_fault(int error)
+{
+    return error == ECONNREFUSED || error == ETIMEDOUT || error == ECONNRESET ||
+           error == ECONNABORTED;
+}
+
+bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
+{
+    const struct call_end told = {
+        .kind = END_CONNECT, .phase = PHASE_CONNECTING, .age_ns = age_of(conn)};
+
+    if (!conn->connecting)
+        return true;
+    conn->connecting = false;
+    if (error == 0) {
+        if (conn->judged)
+            sock_attempt_connected(conn);
+        return true;
+    }
+    if (conn->judged)
+        sock_attempt_failed(conn, &told, is_peers_fault(error));
+    conn->judged = false;
+    sock_conn_let_go(conn, fd, SOCK_END_DROP);
+    return false;
+}
+
+bool sock_conn_follow(struct sock_conn *conn)
+{
+    conn->flow = sock_pool_take(&flows);
+    if (conn->flow)
+        shim_flow_init(&conn->flow->flow, span_of(conn->place.name, conn->place.name_len),
+                       conn->place.port, conn->judged ? &conn->host : NULL);
+    return conn->flow;
+}
+
+bool sock_conn_unfollow(struct sock_conn *conn, int fd)
+{
+    if (conn->flow)
+        sock_pool_give(&flows, conn->flow);
+    conn->flow = NULL;
+    if (conn->judged && (conn->connecting || shim_admitted(&conn->host)))
+        return true;
+    sock_conn_let_go(conn, fd, SOCK_END_DROP);
+    return false;
+}
+
+static bool is_tcp_socket(int fd, const struct stat *st)
+{
+    int type = 0;
+    socklen_t size = sizeof type;
+
+    return S_ISSOCK(st->st_mode) &&
+           real_sock()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+           type == SOCK_STREAM;
+}
+
+bool sock_conn_same_socket(struct sock_conn *conn, int fd)
+{
+    struct stat st;
+    bool same = false;
+
+    GUARD_ERRNO({
+        if (fstat(fd, &st) == 0) {
+            if (conn->inode == 0 && is_tcp_socket(fd, &st))
+                conn->inode = st.st_ino;
+            same = S_ISSOCK(st.st_mode) && st.st_ino == conn->inode;
+        }
+    });
+    return same;
+}
+
+/* --- forks
+ * ---------------------------------------------------------------------------------------- */
+
+/* What the parent has open runs uncovered here; other threads' locks are nobody's. */
+static void begin_anew(void)
+{
+    fdmap_adopt();
+    sock_pool_abandon(&conns);
+    sock_pool_abandon(&flows);
+    sock_attempt_abandon();
+    sock_inside = false;
+}
+
+static void prepare(void)
+{
+    fdmap_adopt();
+    pthread_atfork(NULL, NULL, begin_anew);
+}
+
+void sock_conn_prepare(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+    pthread_once(&once, prepare);
+}

@@ -1,0 +1,97 @@
+/*
+ * sock_conn.h - one outgoing TCP connection that the program opened by itself.
+ *
+ * Tracked from its connect() on. Where the host is known to count (shim_open without a path), H is
+ * asked at the connect and hears of its outcome, and of the first byte from the peer. What the
+ * program writes is looked at as HTTP/1.x (shim_flow.h) from the first write on; when it is
+ * something else, and H has heard what there is to hear, the connection is let go for good.
+ *
+ * Life: of a pool, given back when the last of its descriptors is closed or it is let go; several
+ * descriptors (dup) lead to one connection. Everything in it is under its lock but what says
+ * otherwise. Nothing here is async-signal-unsafe: no malloc, no waiting for the own thread.
+ */
+#ifndef BREAKER_PRELOAD_SOCK_CONN_H
+#define BREAKER_PRELOAD_SOCK_CONN_H
+
+#include "fdmap.h"
+#include "shim.h"
+#include "shim_flow.h"
+#include "sock_lock.h"
+#include "sock_names.h"
+#include "sock_pool.h"
+
+#include <sys/types.h>
+
+struct sock_flow {
+    struct sock_pooled pooled;
+    struct shim_flow flow;
+};
+
+struct sock_conn {
+    struct sock_pooled pooled;
+    struct sock_lock lock;
+    atomic_uint generation;  /* moves when it is given back; read without the lock by who was inside
+                                a real call meanwhile */
+    atomic_bool unreliable;  /* somebody passed it by: to be let go. Set without the lock */
+    atomic_bool answering;   /* the program reads our answer. Set under the lock, read without */
+    atomic_uint orphans;     /* descriptors closed by who could not have the lock */
+    unsigned descriptors;    /* that lead here */
+    bool dead;               /* let go; only descriptors still lead here */
+    bool connecting;         /* until its connect is known to have ended */
+    bool judged;             /* H was asked at the connect */
+    bool pending, shares;    /* sock_attempt.h: its attempt counts it; and holds its grant */
+    bool wrote, tls;         /* the program sent something; it began like a TLS record */
+    uint64_t started_ns;     /* CLOCK_MONOTONIC of the connect */
+    ino_t inode;             /* of the socket; 0: not known yet */
+    struct sock_place place; /* where it goes */
+    struct shim_call host;   /* H's, when judged */
+    struct sock_flow *flow;  /* NULL: nothing like HTTP/1.x yet, or no more */
+};
+
+/* One that begins now; the caller's alone until it is tracked or given back. NULL: no room. Inside
+ * (sock_enter). */
+struct sock_conn *sock_conn_make(void);
+void sock_conn_give(struct sock_conn *conn);
+/* From now on `fd` leads to it, whatever it led to before. False: no room; it is given back. */
+bool sock_conn_track(struct sock_conn *conn, int fd);
+
+/* The connection that `fd` leads to, locked, with the thread inside; NULL: none, or it cannot be
+ * had: the call passes. To be followed by sock_conn_unlock() or sock_conn_let_go(). */
+struct sock_conn *sock_conn_lock(int fd);
+/* The same for one that was unlocked across a real call: `generation` is what it was. */
+struct sock_conn *sock_conn_lock_again(int fd, struct sock_conn *conn, unsigned generation);
+void sock_conn_unlock(struct sock_conn *conn);
+
+/* How it ended, for what is still open of it. */
+enum sock_end {
+    SOCK_END_EOF,
+    SOCK_END_RESET,
+    SOCK_END_CLOSE, /* the program ended it */
+    SOCK_END_DROP,  /* not to be judged */
+};
+/* Settles what is open and lets it go: its descriptors are untracked. Unlocks. */
+void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end);
+
+/* `fd` does not lead here any more: by close. Ends the connection when it was the last. Harmless
+ * when it is not tracked. Not for the descriptors of another process: see fdmap_is_ours(). */
+void sock_conn_closed(int fd);
+/* `to` leads where `from` does. */
+void sock_conn_duplicated(int from, int to);
+
+/* Looks at what the program sends from now on. False: no room. */
+bool sock_conn_follow(struct sock_conn *conn);
+/* The flow is lost, or there is none: only H is still of interest, if it is. False: nothing is, and
+ * it was let go (and unlocked). */
+bool sock_conn_unfollow(struct sock_conn *conn, int fd);
+
+/* The connect ended: 0, or its errno. False: it was let go (and unlocked). */
+bool sock_conn_connected(struct sock_conn *conn, int fd, int error);
+
+/* Is `fd` still the TCP socket that it was? The first time that it is asked it is noted. It may
+ * have been closed and reused past our hooks (fclose, a system call). */
+bool sock_conn_same_socket(struct sock_conn *conn, int fd);
+
+/* By the constructor; registers what a fork needs. */
+void sock_conn_prepare(void);
+
+#endif

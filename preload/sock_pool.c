@@ -1,0 +1,87 @@
+#include "sock_pool.h"
+
+#include "guard.h"
+
+#include <sys/mman.h>
+
+#define LOW(x)          ((uint32_t)(x))
+#define CHANGED(x, low) ((((x) >> 32) + 1) << 32 | (low))
+
+static struct sock_pooled *numbered(struct sock_pool *pool, uint32_t number)
+{
+    uint32_t index = number - 1;
+    char *block =
+        atomic_load_explicit(&pool->blocks[index / pool->per_block], memory_order_acquire);
+
+    return (struct sock_pooled *)(void *)(block +
+                                          (size_t)(index % pool->per_block) * pool->object_size);
+}
+
+static struct sock_pooled *pop(struct sock_pool *pool)
+{
+    uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_acquire);
+
+    while (LOW(head) != 0) {
+        struct sock_pooled *first = numbered(pool, LOW(head));
+        uint32_t next = atomic_load_explicit(&first->next_free, memory_order_relaxed);
+        if (atomic_compare_exchange_weak_explicit(&pool->free_head, &head, CHANGED(head, next),
+                                                  memory_order_acquire, memory_order_acquire))
+            return first;
+    }
+    return NULL;
+}
+
+static void push(struct sock_pool *pool, struct sock_pooled *object)
+{
+    uint64_t head = atomic_load_explicit(&pool->free_head, memory_order_relaxed);
+
+    do
+        atomic_store_explicit(&object->next_free, LOW(head), memory_order_relaxed);
+    while (!atomic_compare_exchange_weak_explicit(&pool->free_head, &head,
+                                                  CHANGED(head, object->number),
+                                                  memory_order_release, memory_order_relaxed));
+}
+
+/* Takes the first object of a new block; the others become free. */
+static struct sock_pooled *grow(struct sock_pool *pool)
+{
+    uint32_t block = atomic_load_explicit(&pool->block_count, memory_order_relaxed);
+
+    do
+        if (block >= SOCK_POOL_BLOCKS)
+            return NULL;
+    while (!atomic_compare_exchange_weak_explicit(&pool->block_count, &block, block + 1,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    char *memory = mmap(NULL, pool->object_size * pool->per_block, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED)
+        return NULL; /* this block's numbers are never given out */
+    atomic_store_explicit(&pool->blocks[block], memory, memory_order_release);
+    for (uint32_t i = 0; i < pool->per_block; i++)
+        numbered(pool, block * pool->per_block + i + 1)->number = block * pool->per_block + i + 1;
+    for (uint32_t i = pool->per_block; i > 1; i--)
+        push(pool, numbered(pool, block * pool->per_block + i));
+    return numbered(pool, block * pool->per_block + 1);
+}
+
+void *sock_pool_take(struct sock_pool *pool)
+{
+    struct sock_pooled *object = pop(pool);
+
+    if (!object)
+        GUARD_ERRNO(object = grow(pool));
+    return object;
+}
+
+void sock_pool_give(struct sock_pool *pool, void *object)
+{
+    push(pool, object);
+}
+
+void sock_pool_abandon(struct sock_pool *pool)
+{
+    for (unsigned i = 0; i < SOCK_POOL_BLOCKS; i++)
+        atomic_store_explicit(&pool->blocks[i], NULL, memory_order_relaxed);
+    atomic_store_explicit(&pool->block_count, 0, memory_order_relaxed);
+    atomic_store_explicit(&pool->free_head, 0, memory_order_release);
+}

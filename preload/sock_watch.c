@@ -1,0 +1,287 @@
+#include "sock_watch.h"
+
+#include "guard.h"
+#include "real.h"
+#include "real_library.h"
+
+#include <sys/socket.h>
+
+/* The kernel's word that there is nothing to say of the connection. */
+static bool is_passing(int error)
+{
+    return error == EAGAIN || error == EWOULDBLOCK || error == EINTR || error == EINPROGRESS ||
+           error == EALREADY || error == ENOTCONN || error == EFAULT || error == EINVAL ||
+           error == EMSGSIZE || error == ENOBUFS || error == ENOMEM || error == EOPNOTSUPP;
+}
+
+/* From here on readers get our answer; who waits in poll, select, epoll or recv wakes up, and the
+ * registrations stay (FIELD-NOTES 3.6). Unlocks. */
+static void begin_answer(struct sock_conn *conn, int fd)
+{
+    atomic_store_explicit(&conn->answering, true, memory_order_release);
+    sock_conn_unlock(conn);
+    GUARD_ERRNO(real_sock()->shutdown(fd, SHUT_RD));
+}
+
+/* Unlocks. */
+static void leave_or_answer(struct sock_conn *conn, int fd)
+{
+    if (conn->flow && shim_flow_answer_due(&conn->flow->flow) &&
+        !atomic_load_explicit(&conn->answering, memory_order_relaxed))
+        begin_answer(conn, fd);
+    else
+        sock_conn_unlock(conn);
+}
+
+/* --- writes -------------------------------------------------------------------------------------
+ */
+
+#define TLS_HANDSHAKE 0x16
+
+/* Sockets of a libcurl that our curl hooks know are theirs to judge (also those that the
+ * application connected for it). */
+static bool is_libcurls(const struct sock_conn *conn, const void *caller)
+{
+    return !conn->wrote && library_known(caller);
+}
+
+void sock_write_begin(struct sock_write *write, int fd, const void *caller)
+{
+    struct sock_conn *conn = sock_conn_lock(fd);
+
+    *write = (struct sock_write){.fd = fd};
+    if (!conn)
+        return;
+    if (is_libcurls(conn, caller)) {
+        sock_conn_let_go(conn, fd, SOCK_END_DROP);
+        return;
+    }
+    if (!conn->wrote && !conn->flow && !sock_conn_follow(conn) && !sock_conn_unfollow(conn, fd))
+        return;
+    write->conn = conn;
+    write->connecting = conn->connecting;
+    write->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+    if (conn->flow)
+        shim_flow_send_begin(&conn->flow->flow);
+}
+
+void sock_write_show(struct sock_write *write, const void *bytes, size_t len)
+{
+    struct sock_conn *conn = write->conn;
+
+    write->offered += len;
+    if (!conn || len == 0)
+        return;
+    if (!conn->wrote) {
+        conn->wrote = true;
+        conn->tls = *(const unsigned char *)bytes == TLS_HANDSHAKE;
+    }
+    if (conn->flow)
+        shim_flow_send(&conn->flow->flow, span_of(bytes, len));
+}
+
+/* Anything of ours is done only to the socket that it is meant for. */
+static bool may_refuse(struct sock_conn *conn, int fd)
+{
+    const struct shim_flow *flow = &conn->flow->flow;
+    bool noted = conn->inode != 0;
+
+    return flow->state == SHIM_FLOW_REFUSED || (flow->covered && !noted)
+               ? sock_conn_same_socket(conn, fd)
+               : true;
+}
+
+void sock_write_end(struct sock_write *write)
+{
+    struct sock_conn *conn = write->conn;
+
+    write->allowed = write->offered;
+    if (!conn)
+        return;
+    if (!conn->flow) {
+        sock_conn_unlock(conn);
+        return;
+    }
+    uint64_t allowed = shim_flow_send_end(&conn->flow->flow);
+    if (!may_refuse(conn, write->fd)) {
+        sock_conn_let_go(conn, write->fd, SOCK_END_DROP);
+        write->conn = NULL;
+    } else if (conn->flow->flow.state == SHIM_FLOW_LOST) {
+        if (sock_conn_unfollow(conn, write->fd))
+            sock_conn_unlock(conn);
+        else
+            write->conn = NULL;
+    } else {
+        write->allowed = allowed;
+        leave_or_answer(conn, write->fd);
+    }
+}
+
+struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t count,
+                                  const void *caller)
+{
+    struct sock_write write;
+
+    GUARD_ERRNO({
+        sock_write_begin(&write, fd, caller);
+        for (size_t i = 0; i < count; i++)
+            sock_write_show(&write, parts[i].iov_base, parts[i].iov_len);
+        sock_write_end(&write);
+    });
+    return write;
+}
+
+/* It went otherwise than reckoned, or tells of the connect. */
+static void note_write(const struct sock_write *write, ssize_t result, int error)
+{
+    struct sock_conn *conn = sock_conn_lock_again(write->fd, write->conn, write->generation);
+
+    if (!conn)
+        return;
+    if (conn->connecting && (result >= 0 || !is_passing(error)) &&
+        !sock_conn_connected(conn, write->fd, result >= 0 ? 0 : error))
+        return;
+    if (conn->flow) {
+        uint64_t sent = result > 0 ? (uint64_t)result : 0;
+        if (sent < write->allowed)
+            shim_flow_unsent(&conn->flow->flow, write->allowed - sent);
+        if (result < 0 && !is_passing(error))
+            conn->flow->flow.send_failed = true; /* what it still has to say is to be read yet */
+    }
+    leave_or_answer(conn, write->fd);
+}
+
+ssize_t sock_write_done(const struct sock_write *write, ssize_t result)
+{
+    int error = errno;
+    bool all = result >= 0 && (uint64_t)result == write->allowed;
+
+    if (!write->conn)
+        return result;
+    if (!all || write->connecting)
+        GUARD_ERRNO(note_write(write, result, error));
+    return all ? (ssize_t)write->offered : result;
+}
+
+/* --- reads --------------------------------------------------------------------------------------
+ */
+
+/* Our answer into the program's buffers. */
+static ssize_t hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count, bool peek)
+{
+    struct shim_flow *flow = &conn->flow->flow;
+    size_t before = flow->answered, total = 0;
+
+    for (size_t i = 0; i < count; i++) {
+        size_t got = shim_flow_answer(flow, parts[i].iov_base, parts[i].iov_len, false);
+        total += got;
+        if (got < parts[i].iov_len)
+            break;
+    }
+    if (peek)
+        flow->answered = before;
+    return (ssize_t)total;
+}
+
+bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result)
+{
+    struct sock_conn *conn = fdmap_get(fd);
+    bool ours = false;
+
+    if (!conn || !atomic_load_explicit(&conn->answering, memory_order_acquire))
+        return false;
+    GUARD_ERRNO({
+        conn = sock_conn_lock(fd);
+        ours = conn && conn->flow && sock_conn_same_socket(conn, fd) &&
+               atomic_load_explicit(&conn->answering, memory_order_relaxed);
+        if (ours)
+            *result = hand_out(conn, parts, count, flags & MSG_PEEK);
+        if (conn && !ours)
+            sock_conn_let_go(conn, fd, SOCK_END_DROP);
+        else if (conn)
+            sock_conn_unlock(conn);
+    });
+    return ours;
+}
+
+static void show_received(struct sock_conn *conn, const struct iovec *parts, size_t count,
+                          size_t len)
+{
+    for (size_t i = 0; i < count && len > 0; i++) {
+        size_t part = parts[i].iov_len < len ? parts[i].iov_len : len;
+        shim_flow_received(&conn->flow->flow, span_of(parts[i].iov_base, part));
+        len -= part;
+    }
+}
+
+/* Bytes of the peer. Unlocks. */
+static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts, size_t count,
+                       size_t len)
+{
+    if (!sock_conn_connected(conn, fd, 0))
+        return;
+    if (!conn->flow) {
+        if (conn->judged) {
+            shim_received(&conn->host);
+            shim_drop(&conn->host);
+        }
+        if (!sock_conn_unfollow(conn, fd))
+            return;
+    } else {
+        show_received(conn, parts, count, len);
+        if (conn->flow->flow.state == SHIM_FLOW_LOST && !sock_conn_unfollow(conn, fd))
+            return;
+    }
+    leave_or_answer(conn, fd);
+}
+
+/* An end that is not of this socket, since its number was reused past us, says nothing. */
+static enum sock_end end_seen(struct sock_conn *conn, int fd, enum sock_end end)
+{
+    return conn->inode == 0 || sock_conn_same_socket(conn, fd) ? end : SOCK_END_DROP;
+}
+
+/* *result may become our answer. Unlocks. */
+static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, size_t count,
+                     int flags, ssize_t *result, int error)
+{
+    /* Somebody else's write was refused while this read waited. */
+    if (*result == 0 && conn->flow &&
+        atomic_load_explicit(&conn->answering, memory_order_relaxed)) {
+        *result = hand_out(conn, parts, count, flags & MSG_PEEK);
+        sock_conn_unlock(conn);
+    } else if (*result == 0 || sock_conn_connected(conn, fd, error)) {
+        sock_conn_let_go(conn, fd,
+                         end_seen(conn, fd, *result == 0 ? SOCK_END_EOF : SOCK_END_RESET));
+    }
+}
+
+static size_t size_of(const struct iovec *parts, size_t count)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < count; i++)
+        size += parts[i].iov_len;
+    return size;
+}
+
+ssize_t sock_read_done(int fd, const struct iovec *parts, size_t count, int flags, ssize_t result)
+{
+    int error = errno;
+
+    if ((result < 0 && is_passing(error)) || (result > 0 && (flags & MSG_PEEK)) ||
+        (flags & (MSG_ERRQUEUE | MSG_OOB)) || (result == 0 && size_of(parts, count) == 0))
+        return result;
+    GUARD_ERRNO({
+        struct sock_conn *conn = sock_conn_lock(fd);
+        if (!conn)
+            ;
+        else if (result > 0 && (flags & MSG_TRUNC)) /* bytes that we cannot see */
+            sock_conn_let_go(conn, fd, SOCK_END_DROP);
+        else if (result > 0)
+            note_bytes(conn, fd, parts, count, (size_t)result);
+        else
+            note_end(conn, fd, parts, count, flags, &result, error);
+    });
+    return result;
+}

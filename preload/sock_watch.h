@@ -1,0 +1,46 @@
+/*
+ * sock_watch.h - what the write and read hooks of a tracked descriptor share: bytes are shown to
+ * the connection's flow, refused ones are swallowed, our answer is handed out.
+ *
+ * Each hook looks its descriptor up first (fdmap_get) and comes here only if it is tracked. No lock
+ * is held across the real call. All keep errno but where they say what it is.
+ */
+#ifndef BREAKER_PRELOAD_SOCK_WATCH_H
+#define BREAKER_PRELOAD_SOCK_WATCH_H
+
+#include "sock_conn.h"
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <sys/uio.h>
+
+/* A write under way. */
+struct sock_write {
+    struct sock_conn *conn; /* NULL: it passes unwatched */
+    unsigned generation;
+    int fd;
+    bool connecting;
+    uint64_t offered; /* bytes that the program gave */
+    uint64_t allowed; /* of them, so many may leave */
+};
+
+/* Begins; shown bytes follow in order; the end unlocks. `caller`: a return address. */
+void sock_write_begin(struct sock_write *write, int fd, const void *caller);
+void sock_write_show(struct sock_write *write, const void *bytes, size_t len);
+void sock_write_end(struct sock_write *write);
+
+/* The three in one. */
+struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t count,
+                                  const void *caller);
+
+/* What the program is told after the real write of the allowed bytes returned `result`, with errno
+ * as it left it. */
+ssize_t sock_write_done(const struct sock_write *write, ssize_t result);
+
+/* The program read our answer: *result is what it is told, the real call is not made. */
+bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result);
+
+/* After the real read, with errno as it left it: what the program is told. */
+ssize_t sock_read_done(int fd, const struct iovec *parts, size_t count, int flags, ssize_t result);
+
+#endif
