@@ -67,6 +67,7 @@ static void ask_for_errors(struct easy *easy)
 static void admit(struct easy *easy)
 {
     if (shim_admit(&easy->call) == SHIM_REFUSED) {
+        shim_obeyed(&easy->call);
         curl_synth_prepare(easy);
         return;
     }

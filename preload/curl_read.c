@@ -59,6 +59,7 @@ static bool is_refused(struct easy *easy, const char *buffer, size_t len)
 static size_t refuse(struct easy *easy)
 {
     easy->refused = true;
+    shim_obeyed(&easy->call);
     if (easy->multi) {
         easy->next_refused = easy->multi->refused;
         easy->multi->refused = easy;

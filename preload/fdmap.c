@@ -1,6 +1,7 @@
 #include "fdmap.h"
 
 #include "guard.h"
+#include "real.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -9,13 +10,15 @@
 
 _Atomic(struct fdmap_chunk *) fdmap_chunks[FDMAP_CHUNKS];
 
+__thread bool fdmap_doubtful __attribute__((tls_model("initial-exec")));
+
 /* 0: nobody's yet. Written by fdmap_adopt() while there is one thread. */
 static _Atomic pid_t owner;
 
 /* Not getpid(): an older libc remembers the parent's in a vfork child. */
 static pid_t own_process(void)
 {
-    return (pid_t)syscall(SYS_getpid);
+    return (pid_t)real_sock()->syscall(SYS_getpid, 0, 0, 0, 0, 0, 0);
 }
 
 static struct fdmap_chunk *chunk_for(unsigned at)
@@ -79,9 +82,10 @@ int fdmap_next(unsigned first, unsigned last)
     return -1;
 }
 
-bool fdmap_is_ours(void)
+bool fdmap_ask_owner(void)
 {
-    return atomic_load_explicit(&owner, memory_order_relaxed) == own_process();
+    fdmap_doubtful = atomic_load_explicit(&owner, memory_order_relaxed) != own_process();
+    return !fdmap_doubtful;
 }
 
 void fdmap_adopt(void)
@@ -90,4 +94,5 @@ void fdmap_adopt(void)
         if (atomic_load_explicit(&fdmap_chunks[i], memory_order_relaxed))
             atomic_store_explicit(&fdmap_chunks[i], NULL, memory_order_relaxed);
     atomic_store_explicit(&owner, own_process(), memory_order_relaxed);
+    fdmap_doubtful = false;
 }

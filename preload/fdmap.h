@@ -49,10 +49,18 @@ bool fdmap_clear(int fd, const struct sock_conn *conn);
 /* The first tracked descriptor of first..last; -1: none. */
 int fdmap_next(unsigned first, unsigned last);
 
-/* The process whose descriptors these are. A vfork child has our memory and descriptors of its own
- * (FIELD-NOTES 1.9), and so may a child that no fork handler saw: what it does to its descriptors
- * is not to be noted here. Asks the kernel. */
-bool fdmap_is_ours(void);
+/* A child of vfork or clone has our memory and descriptors of its own (FIELD-NOTES 1.9): what it
+ * does to them is not to be noted here. Set in the thread that makes such a child, which it shares,
+ * until the thread was seen to be the parent's again: no system call is spent as long as there is
+ * none. */
+extern __thread bool fdmap_doubtful __attribute__((tls_model("initial-exec")));
+bool fdmap_ask_owner(void);
+
+/* Are the descriptors of the calling thread those that are noted here? */
+static inline bool fdmap_is_ours(void)
+{
+    return __builtin_expect(!fdmap_doubtful, 1) || fdmap_ask_owner();
+}
 
 /* By the constructor, and in the child of a fork: from here on this process's, with nothing
  * tracked. */

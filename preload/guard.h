@@ -8,6 +8,8 @@
 #define BREAKER_PRELOAD_GUARD_H
 
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 /* Runs `statement` (our own work) with errno put back afterwards. */
 #define GUARD_ERRNO(statement)                                                                     \
@@ -16,6 +18,14 @@
         statement;                                                                                 \
         errno = guard_saved_errno;                                                                 \
     } while (0)
+
+/* Does the pointer lead where nothing can be mapped? The kernel says EFAULT, where we would end the
+ * program: such a call passes unwatched. Other pointers into nothing are not told apart, it would
+ * cost a system call. */
+static inline bool guard_is_nowhere(const void *pointer)
+{
+    return (uintptr_t)pointer < 4096 || (intptr_t)pointer < 0;
+}
 
 #define EXPORT __attribute__((visibility("default")))
 

@@ -111,6 +111,9 @@ getaddrinfo_function *real_getaddrinfo(void);
     X(int, dup3, (int from, int to, int flags))                                                    \
     X(int, fcntl, (int fd, int command, ...))                                                      \
     X(int, fcntl64, (int fd, int command, ...))                                                    \
+    X(int, vfork, (void))                                                                          \
+    X(int, clone,                                                                                  \
+      (void *function, void *stack, long flags, void *argument, long a, long b, long c))           \
     X(long, syscall, (long number, long a, long b, long c, long d, long e, long f))                \
     X(ssize_t, write, (int fd, const void *buf, size_t size))                                      \
     X(ssize_t, writev, (int fd, const struct iovec *parts, int count))                             \

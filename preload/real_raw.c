@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -102,6 +103,22 @@ RAW(int, recvmmsg,
 void raw_closefrom(int first)
 {
     raw_close_range(first > 0 ? (unsigned)first : 0, UINT32_MAX, 0);
+}
+
+/* A function that returns twice cannot be written here; a child with memory of its own will do. */
+int raw_vfork(void)
+{
+    return (int)raw_syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+}
+
+/* Nor one whose child goes on elsewhere: the loader is asked after all. */
+int raw_clone(void *function, void *stack, long flags, void *argument, long a, long b, long c)
+{
+    real_sock_prepare();
+    if (real_sock()->clone != raw_clone)
+        return real_sock()->clone(function, stack, flags, argument, a, b, c);
+    errno = ENOSYS;
+    return -1;
 }
 
 /* dup3 says EINVAL where dup2 has nothing to do but to look whether the descriptor is open. */

@@ -16,17 +16,12 @@ static void note_close(int fd)
     GUARD_ERRNO(if (fdmap_is_ours()) sock_conn_closed(fd));
 }
 
-static void note_closes(unsigned first, unsigned last)
+void sock_close_note(unsigned first, unsigned last)
 {
     int fd;
 
-    GUARD_ERRNO({
-        for (unsigned at = first; (fd = fdmap_next(at, last)) >= 0; at = (unsigned)fd + 1) {
-            if (!fdmap_is_ours())
-                break;
-            sock_conn_closed(fd);
-        }
-    });
+    for (unsigned at = first; (fd = fdmap_next(at, last)) >= 0; at = (unsigned)fd + 1)
+        note_close(fd);
 }
 
 static int note_duplicate(int from, int to)
@@ -46,13 +41,13 @@ EXPORT int close(int fd)
 EXPORT int close_range(unsigned first, unsigned last, int flags)
 {
     if (!((unsigned)flags & CLOSE_RANGE_CLOEXEC))
-        note_closes(first, last);
+        GUARD_ERRNO(sock_close_note(first, last));
     return real_sock()->close_range(first, last, flags);
 }
 
 EXPORT void closefrom(int first)
 {
-    note_closes(first > 0 ? (unsigned)first : 0, FDMAP_MAX - 1);
+    GUARD_ERRNO(sock_close_note(first > 0 ? (unsigned)first : 0, FDMAP_MAX - 1));
     real_sock()->closefrom(first);
 }
 

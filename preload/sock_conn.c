@@ -6,7 +6,7 @@
 #include "sock_attempt.h"
 
 #include <pthread.h>
-#include <sys/stat.h>
+#include <string.h>
 
 static struct sock_pool conns = {.object_size = sizeof(struct sock_conn), .per_block = 32};
 static struct sock_pool flows = {.object_size = sizeof(struct sock_flow), .per_block = 32};
@@ -71,7 +71,7 @@ struct sock_conn *sock_conn_lock(int fd)
 {
     struct sock_conn *conn = fdmap_get(fd);
 
-    if (!conn)
+    if (!conn || !fdmap_is_ours())
         return NULL;
     if (!sock_enter()) {
         atomic_store_explicit(&conn->unreliable, true, memory_order_relaxed);
@@ -223,7 +223,6 @@ struct sock_conn *sock_conn_make(void)
     conn->descriptors = 1;
     conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls = false;
     conn->connecting = true;
-    conn->inode = 0;
     conn->flow = NULL;
     conn->started_ns = clock_system.mono_ns();
     return conn;
@@ -291,28 +290,59 @@ bool sock_conn_unfollow(struct sock_conn *conn, int fd)
     return false;
 }
 
-static bool is_tcp_socket(int fd, const struct stat *st)
+static bool is_stream_socket(int fd)
 {
     int type = 0;
     socklen_t size = sizeof type;
 
-    return S_ISSOCK(st->st_mode) &&
-           real_sock()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
+    return real_sock()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
            type == SOCK_STREAM;
 }
 
-bool sock_conn_same_socket(struct sock_conn *conn, int fd)
+static bool is_any(const struct in6_addr *address)
 {
-    struct stat st;
-    bool same = false;
+    static const struct in6_addr any = IN6ADDR_ANY_INIT, mapped = {
+                                                             .s6_addr = {[10] = 0xff, [11] = 0xff},
+                                                         };
 
-    GUARD_ERRNO({
-        if (fstat(fd, &st) == 0) {
-            if (conn->inode == 0 && is_tcp_socket(fd, &st))
-                conn->inode = st.st_ino;
-            same = S_ISSOCK(st.st_mode) && st.st_ino == conn->inode;
-        }
-    });
+    return memcmp(address, &any, sizeof any) == 0 || memcmp(address, &mapped, sizeof mapped) == 0;
+}
+
+/* A connect to the unspecified address leads to this host. */
+static bool same_address(const struct sockaddr_storage *wanted,
+                         const struct sockaddr_storage *found)
+{
+    const struct sockaddr_in *four = (const void *)wanted, *found4 = (const void *)found;
+    const struct sockaddr_in6 *six = (const void *)wanted, *found6 = (const void *)found;
+
+    if (wanted->ss_family != found->ss_family)
+        return false;
+    if (wanted->ss_family == AF_INET)
+        return four->sin_port == found4->sin_port &&
+               (four->sin_addr.s_addr == found4->sin_addr.s_addr ||
+                four->sin_addr.s_addr == htonl(INADDR_ANY));
+    return six->sin6_port == found6->sin6_port &&
+           (is_any(&six->sin6_addr) ||
+            memcmp(&six->sin6_addr, &found6->sin6_addr, sizeof six->sin6_addr) == 0);
+}
+
+static bool leads_to(const struct sock_conn *conn, int fd)
+{
+    struct sockaddr_storage found = {.ss_family = AF_UNSPEC};
+    socklen_t length = sizeof found;
+
+    if (!is_stream_socket(fd))
+        return false;
+    if (real_sock()->getpeername(fd, (struct sockaddr *)&found, &length) != 0)
+        return errno == ENOTCONN; /* not yet, or no more */
+    return same_address(&conn->peer, &found);
+}
+
+bool sock_conn_same_socket(const struct sock_conn *conn, int fd)
+{
+    bool same;
+
+    GUARD_ERRNO(same = leads_to(conn, fd));
     return same;
 }
 

@@ -20,7 +20,8 @@
 #include "sock_names.h"
 #include "sock_pool.h"
 
-#include <sys/types.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 struct sock_flow {
     struct sock_pooled pooled;
@@ -30,22 +31,22 @@ struct sock_flow {
 struct sock_conn {
     struct sock_pooled pooled;
     struct sock_lock lock;
-    atomic_uint generation;  /* moves when it is given back; read without the lock by who was inside
-                                a real call meanwhile */
-    atomic_bool unreliable;  /* somebody passed it by: to be let go. Set without the lock */
-    atomic_bool answering;   /* the program reads our answer. Set under the lock, read without */
-    atomic_uint orphans;     /* descriptors closed by who could not have the lock */
-    unsigned descriptors;    /* that lead here */
-    bool dead;               /* let go; only descriptors still lead here */
-    bool connecting;         /* until its connect is known to have ended */
-    bool judged;             /* H was asked at the connect */
-    bool pending, shares;    /* sock_attempt.h: its attempt counts it; and holds its grant */
-    bool wrote, tls;         /* the program sent something; it began like a TLS record */
-    uint64_t started_ns;     /* CLOCK_MONOTONIC of the connect */
-    ino_t inode;             /* of the socket; 0: not known yet */
-    struct sock_place place; /* where it goes */
-    struct shim_call host;   /* H's, when judged */
-    struct sock_flow *flow;  /* NULL: nothing like HTTP/1.x yet, or no more */
+    atomic_uint generation; /* moves when it is given back; read without the lock by who was inside
+                               a real call meanwhile */
+    atomic_bool unreliable; /* somebody passed it by: to be let go. Set without the lock */
+    atomic_bool answering;  /* the program reads our answer. Set under the lock, read without */
+    atomic_uint orphans;    /* descriptors closed by who could not have the lock */
+    unsigned descriptors;   /* that lead here */
+    bool dead;              /* let go; only descriptors still lead here */
+    bool connecting;        /* until its connect is known to have ended */
+    bool judged;            /* H was asked at the connect */
+    bool pending, shares;   /* sock_attempt.h: its attempt counts it; and holds its grant */
+    bool wrote, tls;        /* the program sent something; it began like a TLS record */
+    uint64_t started_ns;    /* CLOCK_MONOTONIC of the connect */
+    struct sockaddr_storage peer; /* that it connects to */
+    struct sock_place place;      /* where it goes */
+    struct shim_call host;        /* H's, when judged */
+    struct sock_flow *flow;       /* NULL: nothing like HTTP/1.x yet, or no more */
 };
 
 /* One that begins now; the caller's alone until it is tracked or given back. NULL: no room. Inside
@@ -75,6 +76,8 @@ void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end);
 /* `fd` does not lead here any more: by close. Ends the connection when it was the last. Harmless
  * when it is not tracked. Not for the descriptors of another process: see fdmap_is_ours(). */
 void sock_conn_closed(int fd);
+/* sock_close.c: the same for a range of them, as far as they are this process's. */
+void sock_close_note(unsigned first, unsigned last);
 /* `to` leads where `from` does. */
 void sock_conn_duplicated(int from, int to);
 
@@ -87,9 +90,9 @@ bool sock_conn_unfollow(struct sock_conn *conn, int fd);
 /* The connect ended: 0, or its errno. False: it was let go (and unlocked). */
 bool sock_conn_connected(struct sock_conn *conn, int fd, int error);
 
-/* Is `fd` still the TCP socket that it was? The first time that it is asked it is noted. It may
- * have been closed and reused past our hooks (fclose, a system call). */
-bool sock_conn_same_socket(struct sock_conn *conn, int fd);
+/* Is `fd` a TCP socket that leads to the connection's peer, or did before it broke? It may have
+ * been closed and reused past our hooks (fclose, a system call). Asks the kernel. */
+bool sock_conn_same_socket(const struct sock_conn *conn, int fd);
 
 /* By the constructor; registers what a fork needs. */
 void sock_conn_prepare(void);

@@ -13,19 +13,13 @@
 #include "sock_attempt.h"
 #include "synth_mark.h"
 
+#include <netinet/in.h>
+#include <string.h>
+
 static bool is_tcp_ip(const struct sockaddr *address, socklen_t length)
 {
-    return address && length >= sizeof(sa_family_t) &&
+    return length >= sizeof(struct sockaddr_in) && !guard_is_nowhere(address) &&
            (address->sa_family == AF_INET || address->sa_family == AF_INET6);
-}
-
-static bool is_stream(int fd)
-{
-    int type = 0;
-    socklen_t size = sizeof type;
-
-    return real_sock()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-           type == SOCK_STREAM;
 }
 
 /* Asks H, if the host is known to count: only what it is named by is known yet. */
@@ -39,10 +33,13 @@ static enum shim_verdict ask_host(struct sock_conn *conn, int fd)
     };
 
     if (conn->place.shared || shim_open(&conn->host, &request) == SHIM_UNCOVERED ||
-        !is_stream(fd) || !sock_conn_same_socket(conn, fd))
+        !sock_conn_same_socket(conn, fd))
         return SHIM_ADMITTED;
     conn->judged = true;
-    return sock_attempt_admit(conn);
+    enum shim_verdict verdict = sock_attempt_admit(conn);
+    if (verdict == SHIM_REFUSED)
+        shim_obeyed(&conn->host);
+    return verdict;
 }
 
 /* A second connect of a socket that we know asks how the first went. */
@@ -70,6 +67,9 @@ static void begin_new(struct connecting *begun, int fd, const struct sockaddr *a
 
     if (!conn)
         return;
+    if (length > sizeof conn->peer)
+        length = sizeof conn->peer;
+    memcpy(&conn->peer, address, length);
     if (!sock_names_find(address, length, conn->started_ns, &conn->place)) {
         sock_conn_give(conn);
     } else if (ask_host(conn, fd) == SHIM_REFUSED) {

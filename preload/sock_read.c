@@ -15,40 +15,49 @@ ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags);
 ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
                        struct sockaddr *address, socklen_t *length);
 
+/* As the kernel does for a stream. */
+static void tell_no_address(socklen_t *length)
+{
+    if (!guard_is_nowhere(length))
+        *length = 0;
+}
+
 /* `call` is the real one. Declares what it needs: each hook is one such statement. */
-#define READ_WATCHED(buf, size, flags, call)                                                       \
+#define READ_WATCHED(buf, size, flags, no_address, call)                                           \
     const struct iovec part = {(buf), (size)};                                                     \
     ssize_t answer;                                                                                \
-    if (sock_read_answer(fd, &part, 1, (flags), &answer))                                          \
+    if (sock_read_answer(fd, &part, 1, (flags), &answer)) {                                        \
+        no_address;                                                                                \
         return answer;                                                                             \
+    }                                                                                              \
     return sock_read_done(fd, &part, 1, (flags), (call))
 
 EXPORT ssize_t read(int fd, void *buf, size_t size)
 {
     if (__builtin_expect(!fdmap_get(fd), 1))
         return real_sock()->read(fd, buf, size);
-    READ_WATCHED(buf, size, 0, real_sock()->read(fd, buf, size));
+    READ_WATCHED(buf, size, 0, , real_sock()->read(fd, buf, size));
 }
 
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 {
     if (__builtin_expect(!fdmap_get(fd), 1) || size > room)
         return real_sock()->__read_chk(fd, buf, size, room);
-    READ_WATCHED(buf, size, 0, real_sock()->__read_chk(fd, buf, size, room));
+    READ_WATCHED(buf, size, 0, , real_sock()->__read_chk(fd, buf, size, room));
 }
 
 EXPORT ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
     if (__builtin_expect(!fdmap_get(fd), 1))
         return real_sock()->recv(fd, buf, size, flags);
-    READ_WATCHED(buf, size, flags, real_sock()->recv(fd, buf, size, flags));
+    READ_WATCHED(buf, size, flags, , real_sock()->recv(fd, buf, size, flags));
 }
 
 EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
 {
     if (__builtin_expect(!fdmap_get(fd), 1) || size > room)
         return real_sock()->__recv_chk(fd, buf, size, room, flags);
-    READ_WATCHED(buf, size, flags, real_sock()->__recv_chk(fd, buf, size, room, flags));
+    READ_WATCHED(buf, size, flags, , real_sock()->__recv_chk(fd, buf, size, room, flags));
 }
 
 EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t size, int flags,
@@ -56,7 +65,8 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t size, int flags,
 {
     if (__builtin_expect(!fdmap_get(fd), 1))
         return real_sock()->recvfrom(fd, buf, size, flags, address, length);
-    READ_WATCHED(buf, size, flags, real_sock()->recvfrom(fd, buf, size, flags, address, length));
+    READ_WATCHED(buf, size, flags, tell_no_address(length),
+                 real_sock()->recvfrom(fd, buf, size, flags, address, length));
 }
 
 EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
@@ -64,7 +74,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int f
 {
     if (__builtin_expect(!fdmap_get(fd), 1) || size > room)
         return real_sock()->__recvfrom_chk(fd, buf, size, room, flags, address, length);
-    READ_WATCHED(buf, size, flags,
+    READ_WATCHED(buf, size, flags, tell_no_address(length),
                  real_sock()->__recvfrom_chk(fd, buf, size, room, flags, address, length));
 }
 
@@ -91,6 +101,8 @@ static ssize_t recvmsg_watched(int fd, struct msghdr *message, int flags)
 {
     ssize_t result;
 
+    if (guard_is_nowhere(message))
+        return real_sock()->recvmsg(fd, message, flags);
     if (sock_read_answer(fd, message->msg_iov, message->msg_iovlen, flags, &result)) {
         fill_rest(message);
         return result;
@@ -110,7 +122,7 @@ EXPORT ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 EXPORT int recvmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags,
                     struct timespec *timeout)
 {
-    if (__builtin_expect(!fdmap_get(fd), 1) || count == 0)
+    if (__builtin_expect(!fdmap_get(fd), 1) || count == 0 || guard_is_nowhere(messages))
         return real_sock()->recvmmsg(fd, messages, count, flags, timeout);
     ssize_t result = recvmsg_watched(fd, &messages[0].msg_hdr, flags & ~MSG_WAITFORONE);
     if (result < 0)

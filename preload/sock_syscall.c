@@ -1,6 +1,7 @@
 /*
- * sock_syscall.c - syscall(): libuv closes its descriptors by it, to have no cancellation point.
- * Everything else is a jump.
+ * sock_syscall.c - syscall(), by which libuv closes its descriptors, to have no cancellation point;
+ * and the calls that make a child with our very memory (FIELD-NOTES 1.9): from then on it is asked
+ * whose descriptors are meant, until it was ours again. Everything else of them is a jump.
  */
 #include "fdmap.h"
 #include "guard.h"
@@ -8,21 +9,53 @@
 #include "sock_conn.h"
 #include "tail.h"
 
+#include <linux/close_range.h>
 #include <sys/syscall.h>
 
-/* libc's is variadic; as a function of six register arguments and one on the stack it can be jumped
- * through, whatever the caller gave. */
+/* libc's are variadic, or return twice; as functions of six register arguments and one on the stack
+ * they can be jumped through, whatever the caller gave. */
 long sock_syscall(long number, long a, long b, long c, long d, long e, long f) __asm__("syscall");
+int sock_clone(void *function, void *stack, long flags, void *argument, long a, long b,
+               long c) __asm__("clone");
+int sock_vfork(void) __asm__("vfork");
 
-static __attribute__((noinline)) void note_close(long fd)
+static __attribute__((noinline)) void note_syscall(long number, long a, long b, long c)
 {
-    GUARD_ERRNO(if (fd >= 0 && fd < (long)FDMAP_MAX && fdmap_get((int)fd) && fdmap_is_ours())
-                    sock_conn_closed((int)fd));
+    GUARD_ERRNO({
+        if (number == SYS_close)
+            sock_close_note((unsigned)a, (unsigned)a);
+        else if (number == SYS_close_range && !(c & CLOSE_RANGE_CLOEXEC))
+            sock_close_note((unsigned)a, (unsigned)b);
+    });
+}
+
+static bool makes_a_child(long number)
+{
+#ifdef SYS_vfork
+    if (number == SYS_vfork)
+        return true;
+#endif
+    return number == SYS_clone || number == SYS_clone3;
 }
 
 TAIL_FUNCTION long sock_syscall(long number, long a, long b, long c, long d, long e, long f)
 {
-    if (__builtin_expect(number == SYS_close, 0))
-        note_close(a);
+    if (__builtin_expect(number == SYS_close || number == SYS_close_range, 0))
+        note_syscall(number, a, b, c);
+    else if (__builtin_expect(makes_a_child(number), 0))
+        fdmap_doubtful = true;
     TAIL_RETURN(real_sock()->syscall(number, a, b, c, d, e, f));
+}
+
+TAIL_FUNCTION int sock_clone(void *function, void *stack, long flags, void *argument, long a,
+                             long b, long c)
+{
+    fdmap_doubtful = true;
+    TAIL_RETURN(real_sock()->clone(function, stack, flags, argument, a, b, c));
+}
+
+TAIL_FUNCTION int sock_vfork(void)
+{
+    fdmap_doubtful = true;
+    TAIL_RETURN(real_sock()->vfork());
 }

@@ -80,15 +80,17 @@ void sock_write_show(struct sock_write *write, const void *bytes, size_t len)
         shim_flow_send(&conn->flow->flow, span_of(bytes, len));
 }
 
-/* Anything of ours is done only to the socket that it is meant for. */
+/* Nothing is swallowed but of the socket that it is meant for. */
 static bool may_refuse(struct sock_conn *conn, int fd)
 {
-    const struct shim_flow *flow = &conn->flow->flow;
-    bool noted = conn->inode != 0;
+    struct shim_flow *flow = &conn->flow->flow;
 
-    return flow->state == SHIM_FLOW_REFUSED || (flow->covered && !noted)
-               ? sock_conn_same_socket(conn, fd)
-               : true;
+    if (flow->state != SHIM_FLOW_REFUSED)
+        return true;
+    if (!sock_conn_same_socket(conn, fd))
+        return false;
+    shim_flow_obeyed(flow);
+    return true;
 }
 
 void sock_write_end(struct sock_write *write)
@@ -122,6 +124,8 @@ struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t coun
 {
     struct sock_write write;
 
+    if (!sock_parts_lead(parts, count))
+        return (struct sock_write){.fd = fd};
     GUARD_ERRNO({
         sock_write_begin(&write, fd, caller);
         for (size_t i = 0; i < count; i++)
@@ -188,7 +192,8 @@ bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags
     struct sock_conn *conn = fdmap_get(fd);
     bool ours = false;
 
-    if (!conn || !atomic_load_explicit(&conn->answering, memory_order_acquire))
+    if (!conn || !atomic_load_explicit(&conn->answering, memory_order_acquire) ||
+        !sock_parts_lead(parts, count))
         return false;
     GUARD_ERRNO({
         conn = sock_conn_lock(fd);
@@ -238,7 +243,7 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
 /* An end that is not of this socket, since its number was reused past us, says nothing. */
 static enum sock_end end_seen(struct sock_conn *conn, int fd, enum sock_end end)
 {
-    return conn->inode == 0 || sock_conn_same_socket(conn, fd) ? end : SOCK_END_DROP;
+    return sock_conn_same_socket(conn, fd) ? end : SOCK_END_DROP;
 }
 
 /* *result may become our answer. Unlocks. */

@@ -8,7 +8,10 @@
 #ifndef BREAKER_PRELOAD_SOCK_WATCH_H
 #define BREAKER_PRELOAD_SOCK_WATCH_H
 
+#include "guard.h"
 #include "sock_conn.h"
+
+#include <limits.h>
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -23,6 +26,18 @@ struct sock_write {
     uint64_t offered; /* bytes that the program gave */
     uint64_t allowed; /* of them, so many may leave */
 };
+
+/* Can the parts be read (of bytes) at all? Not: the call passes, and the kernel says what is wrong.
+ */
+static inline bool sock_parts_lead(const struct iovec *parts, size_t count)
+{
+    if (count > IOV_MAX || (count > 0 && guard_is_nowhere(parts)))
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (parts[i].iov_len > 0 && guard_is_nowhere(parts[i].iov_base))
+            return false;
+    return true;
+}
 
 /* Begins; shown bytes follow in order; the end unlocks. `caller`: a return address. */
 void sock_write_begin(struct sock_write *write, int fd, const void *caller);

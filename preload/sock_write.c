@@ -101,7 +101,7 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t size, int flags,
 
 static ssize_t sendmsg_watched(int fd, const struct msghdr *message, int flags, const void *caller)
 {
-    if (is_odd(fd, flags))
+    if (guard_is_nowhere(message) || is_odd(fd, flags))
         return real_sock()->sendmsg(fd, message, flags);
     struct sock_write look = sock_write_look(fd, message->msg_iov, message->msg_iovlen, caller);
     return sock_write_done(
@@ -122,7 +122,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
     unsigned done = 0;
 
-    if (__builtin_expect(!fdmap_get(fd), 1))
+    if (__builtin_expect(!fdmap_get(fd), 1) || guard_is_nowhere(messages))
         return real_sock()->sendmmsg(fd, messages, count, flags);
     for (; done < count && done < INT32_MAX; done++) {
         const struct msghdr *message = &messages[done].msg_hdr;

@@ -47,7 +47,9 @@ struct call {
     struct {
         bool model; /* M refused, else H */
         enum breaker_state state;
+        bool obeyed; /* counted */
         uint32_t wait_ms;
+        uint64_t now_ns; /* CLOCK_BOOTTIME */
     } refusal;
     /* What the last shim_open found, for shim_open_again; under judged_config, NULL: nothing. */
     const struct config *judged_config;

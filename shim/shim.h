@@ -6,7 +6,8 @@
  *   shim_admit       may it go?                       (H, and M when it is known)
  *   shim_admit_model may it go on?                    (M, when it became known after shim_admit)
  *   shim_received    the peer's first byte is there   (H's success)
- *   shim_response    the synthetic answer, when not
+ *   shim_obeyed      it does not go                   (a refusal that is kept is counted)
+ *   shim_response    the synthetic answer
  *   shim_settle      how did it end?                  (exactly once per admission)
  *
  * Fail open: with no table, a full table, a bad configuration, no memory, or BREAKER_DISABLED=1,
@@ -92,7 +93,7 @@ void shim_model(struct shim_call *call, struct span model);
 
 enum shim_verdict {
     SHIM_ADMITTED,
-    SHIM_REFUSED, /* obey with shim_response(); nothing to settle */
+    SHIM_REFUSED, /* to be obeyed: shim_obeyed(), shim_response(); nothing to settle */
 };
 
 /* Step 3, right after step 1 and what of step 2 needs no waiting: the call counts as admitted when
@@ -120,7 +121,11 @@ enum shim_verdict shim_admit_model(struct shim_call *call);
  * call goes on. Harmless when nothing is admitted, and when asked again. */
 void shim_received(struct shim_call *call);
 
-/* Step 4, after SHIM_REFUSED: the whole HTTP/1.1 response, at most SHIM_RESPONSE_MAX bytes.
+/* Step 4, after SHIM_REFUSED, when the call is indeed kept from going: counts and logs it, once. A
+ * layer that finds that it cannot keep it (it is no call after all) does not ask. */
+void shim_obeyed(struct shim_call *call);
+
+/* The answer after SHIM_REFUSED: the whole HTTP/1.1 response, at most SHIM_RESPONSE_MAX bytes.
  * Returns its length (never 0). `head_only` for HEAD requests. */
 #define SHIM_RESPONSE_MAX 4096
 size_t shim_response(const struct shim_call *call, char *buf, size_t size, bool head_only);

@@ -59,10 +59,21 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
                               ? BREAKER_SHOW_HALF_OPEN
                               : shown.state;
     call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
+    call->refusal.now_ns = now;
+    call->refusal.obeyed = false;
     call->state = CALL_REFUSED;
-    slot_count_refused(side->slot, call_stat_shard());
-    call_log_refusal(call, now);
     return SHIM_REFUSED;
+}
+
+void shim_obeyed(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    if (call->state != CALL_REFUSED || call->refusal.obeyed)
+        return;
+    call->refusal.obeyed = true;
+    slot_count_refused(call->refusal.model ? call->model.slot : call->host.slot, call_stat_shard());
+    call_log_refusal(call, call->refusal.now_ns);
 }
 
 static struct call_side *sides_refuse(struct call *call, bool with_model, uint64_t now,

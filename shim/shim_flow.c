@@ -106,6 +106,11 @@ uint64_t shim_flow_send_end(struct shim_flow *flow)
     return allowed;
 }
 
+void shim_flow_obeyed(struct shim_flow *flow)
+{
+    shim_obeyed(&flow->refused->call);
+}
+
 void shim_flow_unsent(struct shim_flow *flow, uint64_t count)
 {
     if (flow->state == SHIM_FLOW_REFUSED)

@@ -5,7 +5,8 @@
  * A layer that sees bytes (sockets; TLS above its records) calls, around each real write:
  *
  *   shim_flow_send_begin, shim_flow_send per run of bytes, shim_flow_send_end -> so many may leave
- *   shim_flow_unsent     if fewer did
+ *   shim_flow_obeyed     if that refuses a request, and the layer is sure of what it swallows
+ *   shim_flow_unsent     if fewer left
  *
  * and after each real read shim_flow_received; shim_flow_end when it is over. Nothing is held back
  * or buffered: the decision falls at the write in which the model becomes known. If it is a
@@ -78,6 +79,8 @@ void shim_flow_send(struct shim_flow *flow, struct span bytes);
 /* How many of the bytes shown may leave: all of them, unless `state` is SHIM_FLOW_REFUSED; then the
  * others are to be taken as if they had left. */
 uint64_t shim_flow_send_end(struct shim_flow *flow);
+/* After a refusal, once the layer is sure of what it swallows: it is obeyed (shim_obeyed). */
+void shim_flow_obeyed(struct shim_flow *flow);
 /* After a write that let fewer leave (none, when it failed): so many did not. They come again,
  * first. */
 void shim_flow_unsent(struct shim_flow *flow, uint64_t count);

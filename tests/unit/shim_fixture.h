@@ -135,6 +135,8 @@ static inline enum shim_verdict call_status(const char *model, unsigned status)
 
     if (verdict == SHIM_ADMITTED)
         end_status(&call, status);
+    else
+        shim_obeyed(&call);
     return verdict;
 }
 
