@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define ATTEMPTS     32
-#define GIVEN_UP_NS  CLOCK_NS_PER_S         /* no further connect for so long: it is over */
+#define GIVEN_UP_NS  (CLOCK_NS_PER_S / 2)   /* no further connect for so long: it is over */
 #define FORGOTTEN_NS (600 * CLOCK_NS_PER_S) /* whose end never came to us */
 
 /* All under `lock`. Unused when `used_ns` is 0. */
@@ -207,7 +207,7 @@ void sock_attempt_connected(struct sock_conn *conn)
     if (!walks(conn) || atomic_load_explicit(&in_use, memory_order_relaxed) == 0 ||
         !sock_lock(&lock))
         return;
-    struct attempt *attempt = find(&conn->place, clock_system.mono_ns());
+    struct attempt *attempt = find(&conn->place, shim_mono_ns());
     if (attempt) {
         leave(conn, attempt);
         if (conn->shares && attempt->granted) {
@@ -242,7 +242,7 @@ static bool all_forgiven(const struct attempt *attempt)
 /* Notes the failure; true: the attempt has failed, and *call is to be settled by *end. */
 static bool note_failure(struct sock_conn *conn, struct call_end *end, bool *blamed)
 {
-    struct attempt *attempt = find_or_begin(&conn->place, clock_system.mono_ns());
+    struct attempt *attempt = find_or_begin(&conn->place, shim_mono_ns());
 
     if (!attempt)
         return !conn->shares; /* no room: each address for itself */

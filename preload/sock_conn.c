@@ -1,6 +1,5 @@
 #include "sock_conn.h"
 
-#include "base/clock.h"
 #include "guard.h"
 #include "real.h"
 #include "sock_attempt.h"
@@ -101,7 +100,7 @@ struct sock_conn *sock_conn_lock_again(int fd, struct sock_conn *conn, unsigned 
 
 static uint64_t age_of(const struct sock_conn *conn)
 {
-    return clock_system.mono_ns() - conn->started_ns;
+    return shim_mono_ns() - conn->started_ns;
 }
 
 /* What is open of H alone. Once a byte of the peer is there nothing is. */
@@ -224,7 +223,7 @@ struct sock_conn *sock_conn_make(void)
     conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls = false;
     conn->connecting = true;
     conn->flow = NULL;
-    conn->started_ns = clock_system.mono_ns();
+    conn->started_ns = shim_mono_ns();
     return conn;
 }
 

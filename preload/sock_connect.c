@@ -6,7 +6,6 @@
  * Answers 0, once, for the descriptor of a synthetic answer, which libcurl 7.88.0 and 7.88.1
  * connect although they were told that it is connected (FIELD-NOTES 2.4).
  */
-#include "base/clock.h"
 #include "guard.h"
 #include "real.h"
 #include "real_library.h"

@@ -21,6 +21,11 @@ void shim_set_clock(const struct clock_ops *ops)
     process_clock = ops ? ops : &clock_system;
 }
 
+uint64_t shim_mono_ns(void)
+{
+    return process_clock->mono_ns();
+}
+
 bool shim_mask_deepbind(void)
 {
     return process_mask_deepbind();

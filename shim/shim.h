@@ -43,6 +43,8 @@ bool shim_disabled(void);
 
 /* For tests and benches: other clocks; NULL = the system's. Not thread-safe. */
 void shim_set_clock(const struct clock_ops *ops);
+/* CLOCK_MONOTONIC of the clocks in force, for the ages of calls. Async-signal-safe. */
+uint64_t shim_mono_ns(void);
 
 /* The `deepbind` option, asked for by the dlopen hook: true = mask. Loads the configuration,
  * attaches to no table; true when it cannot be told. */

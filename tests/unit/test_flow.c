@@ -1,0 +1,342 @@
+/* A connection as its bytes go by: what may leave, what is counted, what is answered; see
+ * shim_fixture.h. */
+#include "shim_fixture.h"
+
+#include "shim_flow.h"
+#include "table/slot.h"
+
+#define HEAD_OF(length)                                                                            \
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: gpu1:8000\r\nContent-Length: " length "\r\n\r\n"
+#define CHAT(model) HEAD_OF("13") "{\"model\":\"" model "\"}"
+#define OK          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+#define FAILED      "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
+
+static struct shim_flow flow;
+static struct shim_call nothing_yet;
+
+static void begin(void)
+{
+    shim_flow_init(&flow, SPAN_LIT("10.0.0.1"), 8000, &nothing_yet);
+}
+
+static uint64_t offer(const char *bytes, size_t len)
+{
+    shim_flow_send_begin(&flow);
+    shim_flow_send(&flow, span_of(bytes, len));
+    uint64_t allowed = shim_flow_send_end(&flow);
+    CHECK(allowed <= len);
+    if (flow.state == SHIM_FLOW_REFUSED)
+        shim_flow_obeyed(&flow);
+    return allowed;
+}
+
+static bool passes(const char *bytes)
+{
+    return offer(bytes, strlen(bytes)) == strlen(bytes);
+}
+
+static void answer(const char *bytes)
+{
+    shim_flow_received(&flow, span_str(bytes));
+}
+
+static void exchange(const char *request, const char *response)
+{
+    CHECK(passes(request));
+    answer(response);
+}
+
+/* The statistics of a key of the table. */
+static struct slot_totals totals(const char *key)
+{
+    static struct table table;
+    static const struct slot_totals none;
+    static bool open;
+
+    CHECK(open || table_open(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    open = true;
+    struct slot *slot = table_find(&table, table_identity(&table, span_str(key)));
+    return slot ? slot_totals(slot) : none;
+}
+
+static void trip_by_flow(const char *request)
+{
+    for (int i = 0; i < 5; i++) {
+        begin();
+        exchange(request, FAILED);
+        shim_flow_end(&flow, SHIM_FLOW_CLOSE);
+    }
+}
+
+static void expect_answer(void)
+{
+    static char text[SHIM_RESPONSE_MAX + 1], again[SHIM_RESPONSE_MAX];
+
+    CHECK(flow.state == SHIM_FLOW_REFUSED && shim_flow_answer_due(&flow));
+    CHECK(shim_flow_answer(&flow, again, 12, true) == 12);
+    size_t len = shim_flow_answer(&flow, text, 1, false);
+    CHECK(len == 1);
+    for (size_t more; (more = shim_flow_answer(&flow, text + len, 7, false)) > 0; len += more)
+        CHECK(more <= 7);
+    text[len] = '\0';
+    CHECK(memcmp(text, again, 12) == 0 && strncmp(text, "HTTP/1.1 503", 12) == 0);
+    CHECK(strstr(text, "circuit_open\"}}") == text + len - strlen("circuit_open\"}}"));
+}
+
+static void body_five_failures_then_swallowed(void)
+{
+    trip_by_flow(CHAT("m"));
+    begin();
+    CHECK(offer(CHAT("m"), strlen(CHAT("m"))) == 0);
+    expect_answer();
+    CHECK(offer("more", 4) == 0); /* and all that follows */
+    begin();
+    exchange(CHAT("n"), OK);
+    CHECK(totals("gpu1:8000/m").failure == 5 && totals("gpu1:8000/m").refused == 1);
+    CHECK(totals("gpu1:8000/n").success == 1);
+    CHECK(totals("gpu1:8000").success == 6 && totals("gpu1:8000").failure == 0);
+}
+
+static void body_any_cut_decides_the_same(void)
+{
+    const char *request = CHAT("m");
+    size_t whole = strlen(request);
+
+    trip_by_flow(request);
+    for (size_t cut = 1; cut < whole; cut++) {
+        begin();
+        uint64_t first = offer(request, cut), second = offer(request + cut, whole - cut);
+        CHECK(flow.state == SHIM_FLOW_REFUSED && first + second < whole);
+        CHECK(second == 0);
+        expect_answer();
+    }
+    begin();
+    uint64_t left = 0;
+    for (size_t at = 0; at < whole; at++)
+        left += offer(request + at, 1);
+    CHECK(left < whole && left >= strlen(HEAD_OF("13")));
+    expect_answer();
+}
+
+/* Bytes that did not leave come again, in other pieces, and decide nothing twice. */
+static void body_short_writes(void)
+{
+    const char *request = CHAT("m");
+    size_t whole = strlen(request), at;
+    uint64_t random = 88172645463325252u;
+
+    for (int round = 0; round < 200; round++) {
+        begin();
+        for (at = 0; at < whole;) {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            size_t want = 1 + random % (whole - at);
+            size_t sent = random / 65536 % (want + 1);
+            CHECK(offer(request + at, want) == want);
+            shim_flow_unsent(&flow, want - sent);
+            at += sent;
+        }
+        answer(OK);
+        CHECK(totals("gpu1:8000/m").success == (uint64_t)round + 1);
+        CHECK(totals("gpu1:8000").success == (uint64_t)round + 1);
+        CHECK(flow.state == SHIM_FLOW_FOLLOWED);
+        exchange("GET /v1/models HTTP/1.1\r\nHost: gpu1:8000\r\n\r\n", OK);
+        CHECK(flow.state == SHIM_FLOW_FOLLOWED);
+    }
+}
+
+static void body_earlier_requests_leave_and_are_answered(void)
+{
+    trip_by_flow(CHAT("m"));
+    begin();
+    size_t good = strlen(CHAT("n"));
+    CHECK(offer(CHAT("n") CHAT("m"), good + strlen(CHAT("m"))) == good);
+    CHECK(!shim_flow_answer_due(&flow));
+    shim_flow_unsent(&flow, 10);
+    CHECK(offer(CHAT("n") CHAT("m") + good - 10, 10 + strlen(CHAT("m"))) == 10);
+    answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no");
+    CHECK(!shim_flow_answer_due(&flow));
+    answer("k");
+    expect_answer();
+    CHECK(totals("gpu1:8000/n").success == 1 && totals("gpu1:8000/m").refused == 1);
+}
+
+static void body_pipelined_up_to_a_bound(void)
+{
+    begin();
+    for (int i = 0; i < SHIM_FLOW_DEPTH; i++)
+        CHECK(passes(CHAT("m")));
+    for (int i = 0; i < SHIM_FLOW_DEPTH; i++)
+        answer(OK);
+    CHECK(totals("gpu1:8000/m").success == SHIM_FLOW_DEPTH);
+    for (int i = 0; i <= SHIM_FLOW_DEPTH; i++)
+        CHECK(passes(CHAT("m")));
+    CHECK(flow.state == SHIM_FLOW_LOST);
+    answer(FAILED);
+    CHECK(totals("gpu1:8000/m").failure == 0);
+}
+
+static void body_ends(void)
+{
+    static const struct {
+        const char *response;
+        enum shim_flow_end end;
+        int success, failure, neutral;
+    } cases[] = {
+        {"", SHIM_FLOW_EOF, 0, 1, 0},
+        {"", SHIM_FLOW_RESET, 0, 1, 0},
+        {"", SHIM_FLOW_CLOSE, 0, 0, 1},
+        {"HTTP/1.1 2", SHIM_FLOW_EOF, 0, 1, 0},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx", SHIM_FLOW_EOF, 0, 1, 0},
+        {"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nx", SHIM_FLOW_CLOSE, 0, 0, 1},
+        {"HTTP/1.1 200 OK\r\n\r\nto the end", SHIM_FLOW_EOF, 1, 0, 0},
+        {"HTTP/1.1 200 OK\r\n\r\nto the end", SHIM_FLOW_RESET, 0, 1, 0},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n", SHIM_FLOW_EOF, 0, 1,
+         0},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n", SHIM_FLOW_EOF,
+         1, 0, 0},
+        {"HTTP/1.1 100 Continue\r\n\r\n" OK, SHIM_FLOW_EOF, 1, 0, 0},
+        {"HTTP/1.1 503 Busy\r\nContent-Length: 5\r\n\r\nx", SHIM_FLOW_CLOSE, 0, 1, 0},
+        {"HTTP/1.1 400 Bad\r\nContent-Length: 5\r\n\r\nx", SHIM_FLOW_EOF, 0, 0, 1},
+        {"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nbinary", SHIM_FLOW_EOF, 1, 0, 0},
+        {"SSH-2.0-x\r\n", SHIM_FLOW_EOF, 0, 1, 0},
+        {"", SHIM_FLOW_DROP, 0, 0, 0},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char key[32], request[512];
+        snprintf(key, sizeof key, "gpu1:8000/%c", (char)('a' + i));
+        snprintf(request, sizeof request, HEAD_OF("13") "{\"model\":\"%c\"}", (char)('a' + i));
+        begin();
+        exchange(request, cases[i].response);
+        shim_flow_end(&flow, cases[i].end);
+        struct slot_totals found = totals(key);
+        if (found.success != (uint64_t)cases[i].success ||
+            found.failure != (uint64_t)cases[i].failure ||
+            (cases[i].neutral == 0 && found.neutral != 0)) {
+            fprintf(stderr, "case %zu: %d %d %d\n", i, (int)found.success, (int)found.failure,
+                    (int)found.neutral);
+            _exit(1);
+        }
+    }
+}
+
+/* A kept connection that the peer had closed when the next request came is nobody's failure. */
+static void body_stale_connections(void)
+{
+    begin();
+    exchange(CHAT("m"), OK);
+    CHECK(passes(CHAT("m")));
+    shim_flow_end(&flow, SHIM_FLOW_RESET);
+    CHECK(totals("gpu1:8000/m").failure == 0);
+    begin();
+    exchange(CHAT("m"), OK);
+    exchange(CHAT("m"), "HTTP/1");
+    shim_flow_end(&flow, SHIM_FLOW_RESET);
+    CHECK(totals("gpu1:8000/m").failure == 1);
+}
+
+static void body_hangs_by_age(void)
+{
+    begin();
+    CHECK(passes(CHAT("m")));
+    advance(29);
+    shim_flow_end(&flow, SHIM_FLOW_CLOSE);
+    CHECK(totals("gpu1:8000/m").failure == 0);
+    begin();
+    CHECK(passes(CHAT("m")));
+    advance(31);
+    shim_flow_end(&flow, SHIM_FLOW_CLOSE);
+    CHECK(totals("gpu1:8000/m").failure == 1);
+}
+
+static void body_what_is_not_followed(void)
+{
+    static const char *const others[] = {"*1\r\n$4\r\nPING\r\n",       "\x16\x03\x01",
+                                         "PRI * HTTP/2.0\r\n",         "EHLO x\r\n",
+                                         "CONNECT a:443 HTTP/1.1\r\n", "SSH-2.0\r\n"};
+
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        begin();
+        CHECK(passes(others[i]) && flow.state == SHIM_FLOW_LOST);
+        CHECK(passes(CHAT("m")) && flow.state == SHIM_FLOW_LOST);
+    }
+    begin();
+    answer("220 hello\r\n"); /* it speaks first */
+    CHECK(flow.state == SHIM_FLOW_LOST);
+}
+
+static void body_hosts(void)
+{
+    begin();
+    exchange("POST /v1/messages HTTP/1.1\r\nHost: gpu2\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals("gpu2:8000/-").success == 1); /* the connection's port */
+    exchange("POST /v1/messages HTTP/1.1\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals("10.0.0.1:8000/-").success == 1);
+    exchange("POST /v1/messages HTTP/1.1\r\nHost: GPU3:1\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals("gpu3:1/-").success == 1);
+    exchange("POST http://gpu4/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals("gpu4:80/-").success == 1 && totals("gpu4:80").success == 0); /* by a proxy */
+    exchange("POST /v1/messages HTTP/1.1\r\nHost: a b:1\r\nContent-Length: 0\r\n\r\n", OK);
+    exchange("POST /v1/messages HTTP/1.1\r\nHost: a:99999\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals("a:99999/-").success == 0);
+}
+
+/* A grant of H that the connect took is its first request's; half-open refuses everybody else's. */
+static void body_a_probe_from_connect_to_first_byte(void)
+{
+    static struct shim_call connect, other;
+    struct shim_request host = {.scheme = SPAN_LIT("https"),
+                                .host = SPAN_LIT("api.openai.com"),
+                                .port = 443,
+                                .path = SPAN_LIT("")};
+    const char *request = "POST /v1/chat/completions HTTP/1.1\r\nHost: api.openai.com:443\r\n"
+                          "Content-Length: 13\r\n\r\n{\"model\":\"m\"}";
+
+    for (int i = 0; i < 5; i++) {
+        CHECK(shim_open(&connect, &host) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+        end_kind(&connect, END_CONNECT, PHASE_CONNECTING, 0.001);
+    }
+    CHECK(shim_open(&connect, &host) == SHIM_READY && shim_admit(&connect) == SHIM_REFUSED);
+    advance(31);
+    CHECK(shim_open(&connect, &host) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+    CHECK(shim_is_probe(&connect));
+    CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_REFUSED);
+    shim_flow_init(&flow, SPAN_LIT("api.openai.com"), 443, &connect);
+    CHECK(passes(request) && !shim_admitted(&connect));
+    CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_REFUSED);
+    answer("H");
+    CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_ADMITTED);
+    shim_flow_end(&flow, SHIM_FLOW_EOF); /* of the model: the host is well */
+    CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_ADMITTED);
+}
+
+IN_CHILD(five_failures_then_swallowed, "")
+IN_CHILD(any_cut_decides_the_same, "")
+IN_CHILD(short_writes, "")
+IN_CHILD(earlier_requests_leave_and_are_answered, "")
+IN_CHILD(pipelined_up_to_a_bound, "")
+IN_CHILD(ends, "")
+IN_CHILD(stale_connections, "")
+IN_CHILD(hangs_by_age, "")
+IN_CHILD(what_is_not_followed, "")
+IN_CHILD(hosts, "")
+IN_CHILD(a_probe_from_connect_to_first_byte, "")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_five_failures_then_swallowed),
+        cmocka_unit_test(test_any_cut_decides_the_same),
+        cmocka_unit_test(test_short_writes),
+        cmocka_unit_test(test_earlier_requests_leave_and_are_answered),
+        cmocka_unit_test(test_pipelined_up_to_a_bound),
+        cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_stale_connections),
+        cmocka_unit_test(test_hangs_by_age),
+        cmocka_unit_test(test_what_is_not_followed),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_a_probe_from_connect_to_first_byte),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
