@@ -11,6 +11,7 @@
 /* All under `lock`. Unused when `used_ns` is 0. */
 static struct attempt {
     uint64_t used_ns;        /* CLOCK_MONOTONIC of the last event */
+    uint64_t began_ns;       /* and of the first connect that came to nothing */
     struct sock_place place; /* name, port, resolution */
     uint8_t pending;         /* connects under way */
     bool granted;            /* `call` is a grant */
@@ -247,11 +248,14 @@ static bool note_failure(struct sock_conn *conn, struct call_end *end, bool *bla
     if (!attempt)
         return !conn->shares; /* no room: each address for itself */
     leave(conn, attempt);
+    if (all_forgiven(attempt))
+        attempt->began_ns = conn->started_ns;
     if (attempt->failed[conn->place.address_index] < UINT8_MAX)
         attempt->failed[conn->place.address_index]++;
     if (*blamed) {
         attempt->blamed = true;
-        attempt->end = *end;
+        attempt->end = *end; /* the last one tells; the hang is that of the whole walk */
+        attempt->end.age_ns = shim_mono_ns() - attempt->began_ns;
     }
     if (!attempt->granted)
         move_call(&attempt->call, &conn->host);
@@ -297,7 +301,9 @@ void sock_attempt_finish(void)
 
 void sock_attempt_abandon(void)
 {
-    memset(attempts, 0, sizeof attempts);
+    if (atomic_load_explicit(&in_use, memory_order_relaxed) != 0)
+        for (unsigned i = 0; i < ATTEMPTS; i++)
+            attempts[i].used_ns = 0;
     atomic_store_explicit(&in_use, 0, memory_order_relaxed);
     sock_unlock(&lock);
 }

@@ -179,6 +179,19 @@ static void orphan(struct sock_conn *conn, int fd)
         atomic_fetch_add_explicit(&conn->orphans, 1, memory_order_relaxed);
 }
 
+/* Programs that see in poll() that a connect failed may close without asking why: the kernel still
+ * knows. False: it was let go. */
+static bool ask_how_it_went(struct sock_conn *conn, int fd)
+{
+    int error = 0;
+    socklen_t size = sizeof error;
+
+    if (!conn->judged || !conn->connecting || !sock_conn_same_socket(conn, fd) ||
+        real_sock()->getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error == 0)
+        return true;
+    return sock_conn_connected(conn, fd, error);
+}
+
 /* Another thread may be inside a real call on it: it finds the map or `generation` changed. */
 void sock_conn_closed(int fd)
 {
@@ -188,6 +201,8 @@ void sock_conn_closed(int fd)
         return;
     if (!conn)
         orphan(there, fd);
+    else if (conn->descriptors == 1 && !ask_how_it_went(conn, fd))
+        ;
     else if (conn->descriptors == 1)
         sock_conn_let_go(conn, fd, SOCK_END_CLOSE);
     else if (fdmap_clear(fd, conn))

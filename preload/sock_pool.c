@@ -80,7 +80,11 @@ void sock_pool_give(struct sock_pool *pool, void *object)
 
 void sock_pool_abandon(struct sock_pool *pool)
 {
-    for (unsigned i = 0; i < SOCK_POOL_BLOCKS; i++)
+    uint32_t blocks = atomic_load_explicit(&pool->block_count, memory_order_relaxed);
+
+    if (blocks == 0)
+        return; /* most children's: no page is touched */
+    for (uint32_t i = 0; i < blocks; i++)
         atomic_store_explicit(&pool->blocks[i], NULL, memory_order_relaxed);
     atomic_store_explicit(&pool->block_count, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->free_head, 0, memory_order_release);

@@ -151,6 +151,22 @@ static void body_addresses_given_up_early(void)
     CHECK(totals().failure == 1);
 }
 
+/* What the program waited for is the whole walk. */
+static void body_a_walk_given_up_when_old(void)
+{
+    struct sock_conn *slow = connect_to(0, 0);
+
+    advance(2);
+    fail_as(slow, END_ABORTED, 2, true);
+    slow = connect_to(1, 1);
+    advance(2);
+    fail_as(slow, END_ABORTED, 2, true);
+    CHECK(totals().failure == 1);
+    fail_as(connect_to(0, 0), END_CONNECT, 0.001, true);
+    fail_as(connect_to(0, 1), END_ABORTED, 0.02, true); /* a cancellation */
+    CHECK(totals().failure == 1);
+}
+
 static void open_it(void)
 {
     for (int i = 0; i < 5; i++)
@@ -219,6 +235,7 @@ IN_CHILD(many_at_once, "")
 IN_CHILD(who_goes_no_further, "")
 IN_CHILD(a_long_walk_goes_on, "")
 IN_CHILD(addresses_given_up_early, "")
+IN_CHILD(a_walk_given_up_when_old, "")
 IN_CHILD(a_grant_covers_the_walk, "")
 IN_CHILD(a_grant_in_parallel, "")
 IN_CHILD(a_grant_in_vain, "")
@@ -232,6 +249,7 @@ int main(void)
         cmocka_unit_test(test_who_goes_no_further),
         cmocka_unit_test(test_a_long_walk_goes_on),
         cmocka_unit_test(test_addresses_given_up_early),
+        cmocka_unit_test(test_a_walk_given_up_when_old),
         cmocka_unit_test(test_a_grant_covers_the_walk),
         cmocka_unit_test(test_a_grant_in_parallel),
         cmocka_unit_test(test_a_grant_in_vain),
