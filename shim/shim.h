@@ -105,9 +105,9 @@ enum shim_verdict {
 enum shim_verdict shim_admit(struct shim_call *call);
 
 /* Step 3 for the first request of a connection whose connect was admitted by a call of its own
- * (opened without a path: H only). A grant of H that `connect` holds becomes this call's, when the
- * two have the same H; anything else of it is handed back. Nothing is admitted in `connect`
- * afterwards. */
+ * (opened without a path: H only). If both have the same H, a grant that `connect` holds becomes
+ * this call's, and nothing is admitted in `connect` afterwards; with another H it goes its own way.
+ */
 enum shim_verdict shim_admit_connected(struct shim_call *call, struct shim_call *connect);
 
 /* Does the admitted call hold a grant, of H or M: is it a probe? */

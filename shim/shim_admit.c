@@ -203,26 +203,29 @@ bool shim_is_probe(const struct shim_call *shim_call)
                                             (call->model.admitted && call->model.ticket.probe));
 }
 
-/* Can what `connect` holds of H be this call's? */
-static bool same_host(const struct call *call, const struct call *connect)
+/* Can the grant that `connect` holds be this call's? */
+static bool can_take_over(const struct call *call, const struct call *connect)
 {
-    return connect->state == CALL_ADMITTED && connect->host.admitted &&
-           connect->epoch == call->epoch && connect->table == call->table &&
-           span_eq(call_host_key(connect), call_host_key(call));
+    return connect->host.admitted && connect->epoch == call->epoch && connect->table == call->table;
 }
 
 enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_call *shim_connect)
 {
     struct call *call = call_of(shim_call), *connect = call_of(shim_connect);
 
+    if (connect->state != CALL_ADMITTED || !span_eq(call_host_key(connect), call_host_key(call)))
+        return shim_admit(shim_call);
     if (!shim_is_probe(shim_connect)) {
-        shim_drop(shim_connect); /* H is looked at as it is now */
+        shim_drop(shim_connect); /* H is looked at as it is now, and hears of this call */
         return shim_admit(shim_call);
     }
-    if (!begin_admission(call) || !same_host(call, connect)) {
+    if (!begin_admission(call)) {
         shim_drop(shim_connect);
-        return call->state == CALL_OPEN ? admit_sides(call, admits_model(call), call->admitted_ns)
-                                        : SHIM_ADMITTED;
+        return SHIM_ADMITTED;
+    }
+    if (!can_take_over(call, connect)) {
+        shim_drop(shim_connect);
+        return admit_sides(call, admits_model(call), call->admitted_ns);
     }
     call->host.slot = connect->host.slot;
     call->host.identity = connect->host.identity;
