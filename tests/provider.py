@@ -53,6 +53,7 @@ class Answer:
     headers: dict = dataclasses.field(default_factory=dict)
     body: bytes | None = None
     chunked: bool = False
+    pieces: int = 1  # a chunked body goes out in so many chunks, each a write of its own
     delay: float = 0  # seconds before the head
     gate: threading.Event | None = None  # the head waits until it is set
     body_gate: threading.Event | None = None  # the head goes out, the body waits
@@ -288,8 +289,14 @@ class Provider:
         if request.method == "HEAD":
             connection.sendall(head)
             return answer.close != "after"
+        if answer.chunked and answer.pieces > 1:
+            connection.sendall(head)
+            for piece in pieces_of(payload, answer.pieces):
+                connection.sendall(chunk_of(piece))
+            connection.sendall(b"0\r\n\r\n")
+            return answer.close != "after"
         if answer.chunked:
-            payload = b"%x\r\n%s\r\n0\r\n\r\n" % (len(payload), payload) if payload else b"0\r\n\r\n"
+            payload = (chunk_of(payload) if payload else b"") + b"0\r\n\r\n"
         if answer.close == "mid-body":
             connection.sendall(head + payload[: len(payload) // 2])
             return self._drop(connection, answer)
@@ -366,6 +373,16 @@ def read_body(stream, headers):
             return b"".join(parts)
         parts.append(read_exactly(stream, size))
         read_exactly(stream, 2)
+
+
+def pieces_of(data, number):
+    """About so many pieces, none of them empty."""
+    size = max(1, len(data) // number)
+    return [data[i:i + size] for i in range(0, len(data), size)]
+
+
+def chunk_of(data):
+    return b"%x\r\n%s\r\n" % (len(data), data)
 
 
 def model_of(body):

@@ -1,0 +1,131 @@
+"""The clients that open their own sockets (clients/sock_*; sock_python.py tells their command line), kept running and
+asked for one call after the other."""
+
+import collections
+import contextlib
+import hashlib
+import socket
+import subprocess
+from pathlib import Path
+
+from support import PYTHON
+
+CLIENTS = Path(__file__).parent / "clients"
+REFUSED, TIMEOUT = "error refused", "error timeout"
+OPEN = "status 503 circuit_open"  # our answer, without its digest
+
+
+# argv: the program; kept: whether its calls share a connection.
+Client = collections.namedtuple("Client", "argv kept", defaults=(True,))
+
+ALL = {name: Client([PYTHON, CLIENTS / "sock_python.py", name])
+       for name in ("http.client", "requests", "urllib3", "httpx", "httpx-async", "aiohttp")}
+ALL |= {
+    "fetch": Client(["node", CLIENTS / "sock_node.js", "fetch"]),
+    "node-http": Client(["node", CLIENTS / "sock_node.js", "http"]),
+    "ruby": Client(["ruby", CLIENTS / "sock_ruby.rb"]),
+    "lwp": Client(["perl", CLIENTS / "sock_lwp.pl"]),
+    "php": Client(["php", CLIENTS / "sock_streams.php"], kept=False),
+    "java": Client(None),  # compiled once: see the fixture `program`
+    "wget": Client(["bash", CLIENTS / "sock_wget.sh"], kept=False),
+    "bash": Client(["bash", CLIENTS / "sock_devtcp.sh"]),
+}
+
+
+class Conversation:
+    """One running client: `ask` for a call, get its line. It ends with the environment's other programs."""
+
+    def __init__(self, process):
+        self.process = process
+
+    def ask(self, url, model="m", *how):
+        """`status CODE MARK` or `error KIND`; the digest of the body is in .digest then."""
+        self.process.stdin.write(" ".join((url, model, *how)).encode() + b"\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline().decode().rstrip("\n")
+        if not line:
+            raise AssertionError(f"the client ended: {self.process.wait(10)}: {self.process.stderr.read().decode()}")
+        return line_of(line, self)
+
+    def ask_often(self, number, url, model="m", *how):
+        return [self.ask(url, model, *how) for _ in range(number)]
+
+    def end(self):
+        """Lets it come to its own end, which must be a good one."""
+        _, error = self.process.communicate(timeout=20)
+        assert self.process.returncode == 0, (self.process.returncode, error.decode())
+
+
+def line_of(line, conversation=None):
+    words = line.split(" ")
+    if conversation:
+        conversation.digest = words[3] if words[0] == "status" else None
+    return " ".join(words[:3])
+
+
+def lines_of(output, code, error):
+    """What a client that came to its end has said."""
+    assert code == 0, (code, output, error)
+    return [line_of(line) for line in output.decode().splitlines()]
+
+
+def digest_of(body):
+    return hashlib.sha256(body).hexdigest()[:16]
+
+
+@contextlib.contextmanager
+def black_hole():
+    """A port that answers no SYN: its accept queue is full, and nobody accepts."""
+    with socket.socket() as server, contextlib.ExitStack() as stack:
+        server.bind(("127.0.0.1", 0))
+        server.listen(0)
+        for _ in range(8):
+            filler = stack.enter_context(socket.socket())
+            filler.settimeout(0.1)  # loopback answers in microseconds, or not at all
+            try:
+                filler.connect(server.getsockname())
+            except TimeoutError:
+                break
+        else:
+            raise AssertionError("the accept queue has no end")
+        yield server.getsockname()[1]
+
+
+class Names:
+    """Commands that see an /etc/hosts of our own, in a mount namespace of their own."""
+
+    SHELL = 'mount --bind "$0" /etc/hosts && exec "$@"'
+
+    def __init__(self, directory, text):
+        self.hosts = directory / "hosts"
+        self.hosts.write_text(text)
+        self.prefix = None
+        for flags in (["--mount"], ["--map-root-user", "--mount"]):
+            prefix = ["unshare", *flags, "sh", "-c", self.SHELL, str(self.hosts)]
+            done = subprocess.run([*prefix, "true"], capture_output=True, text=True, timeout=20)
+            if done.returncode == 0:
+                self.prefix = prefix
+                break
+            self.trouble = done.stderr.strip()
+
+    def __call__(self, *command):
+        return [*self.prefix, *command]
+
+
+def no_ipv6():
+    """Why there is none, or None."""
+    with socket.socket(socket.AF_INET6) as probe:
+        try:
+            probe.bind(("::1", 0))
+        except OSError as error:
+            return str(error)
+    return None
+
+
+@contextlib.contextmanager
+def refusing_ipv6(port):
+    """The port of ::1 is ours, and nobody listens there."""
+    with socket.socket(socket.AF_INET6) as reserve:
+        reserve.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+        reserve.bind(("::1", port))
+        yield

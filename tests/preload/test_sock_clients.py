@@ -1,0 +1,438 @@
+"""Issue 3, items 1 and 2: programs with sockets of their own, one breaker under all of them.
+
+Each client is run bare, too: what it says of each kind of trouble without us is what it must say with us. A running
+client is asked for one call after the other, so what the provider does in between is the test's to say.
+Odd ones: Java tries a refused connect twice, so counts of connects are the breaker's, not calls. A name's second
+address is never reached by it. bash cannot time a connect out: it is killed, which is no outcome. wget is a process per
+call, but for the test that names it. PHP's streams and wget in the conversation keep no connection.
+"""
+
+import contextlib
+import shutil
+import subprocess
+
+import pytest
+
+from provider import Answer, Provider
+from sock_programs import (ALL, OPEN, REFUSED, TIMEOUT, CLIENTS, Conversation, Names, black_hole, digest_of,
+                           lines_of, no_ipv6, refusing_ipv6)
+from support import BreakerEnvironment
+
+EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
+STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
+TOLD = {status: f"status {status} -" for status in (200, 429, 500, 503)}
+
+
+@pytest.fixture(scope="session")
+def java(tmp_path_factory):
+    """SockClient, compiled; None without a JDK of 11 or later."""
+    if not (shutil.which("java") and shutil.which("javac")):
+        return None
+    directory = tmp_path_factory.mktemp("java")
+    done = subprocess.run(["javac", "--release", "11", "-d", directory, CLIENTS / "SockClient.java"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", directory, "SockClient"]
+
+
+@pytest.fixture
+def program(java):
+    """program(NAME): the client's command. Skips what is not here and not in scripts/deps either."""
+
+    def find(name):
+        if name != "java":
+            return ALL[name].argv
+        if not java:
+            pytest.skip("no java and javac: not in scripts/deps, since large; `apt-get install default-jdk-headless` adds it")
+        return java
+
+    return find
+
+
+@pytest.fixture
+def talk(program, breaker_env):
+    """talk(NAME, *FLAGS): that client, running under the breaker (bare=True: without) and asked call by call."""
+
+    def start(name, *flags, bare=False, names=None, options=()):
+        command = [*map(str, program(name)), *options, *flags, "-"]
+        command = names(*command) if names else command
+        environment = breaker_env.bare if bare else breaker_env.environment
+        process = subprocess.Popen(command if bare else breaker_env.wrap(*command), env=environment,
+                                   cwd=breaker_env.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE)
+        breaker_env.started.append(process)
+        return Conversation(process)
+
+    return start
+
+
+@pytest.fixture
+def localhost(tmp_path):
+    """Commands for which localhost is ::1 and 127.0.0.1, whatever this machine's /etc/hosts says."""
+    return own_names(tmp_path, "127.0.0.1 localhost\n::1 localhost\n")
+
+
+def own_names(directory, text):
+    trouble = no_ipv6()
+    if trouble:
+        pytest.skip(f"no IPv6 on this machine's loopback: {trouble}")
+    names = Names(directory, text)
+    if not names.prefix:
+        pytest.skip(f"no mount namespace for an /etc/hosts of our own: {names.trouble}")
+    return names
+
+
+def ways(name):
+    """How calls travel: over a kept connection, and each over its own."""
+    return [(), ("close",)] if ALL[name].kept else [()]
+
+
+def listed(key):
+    return f"[target {key}]\n"
+
+
+def make_due(breaker_env, *keys):
+    """Half-open, as after the open time, without waiting for the minute that the clients know of."""
+    for key in keys:
+        breaker_env.command("reset", key)
+        breaker_env.command("trip", "--set", "open_seconds=0.1", key)
+    for key in keys:
+        breaker_env.wait_due(key)
+
+
+# --- the clients are right without us --------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_bare(name, provider, talk):
+    client = talk(name, bare=True)
+    url = provider.url()
+    for status in (500, 503, 429, 200):
+        provider.answer(Answer(status))
+        assert client.ask(url) == TOLD[status]
+        assert client.digest == digest_of(Answer(status).payload())
+    provider.answer(STREAM)
+    for how in ways(name):
+        assert client.ask_often(2, url, "m", "stream", *how) == [TOLD[200]] * 2
+        assert client.digest == digest_of(EVENTS)
+    provider.answer(Answer(503, body=b'{"code":"circuit_open"}'))
+    assert client.ask(url) == OPEN
+    if ALL[name].kept:
+        connections = [r.connection for r in provider.seen()]
+        assert len(set(connections[:6])) == 1 and len(set(connections[:8])) == 3
+    assert {(r.method, r.path, r.model) for r in provider.seen()} == {("POST", "/v1/chat/completions", "m")}
+    provider.refuse()
+    assert client.ask_often(2, url, "m", "close") == [REFUSED] * 2
+    client.end()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_bare_black_hole(name, talk):
+    with black_hole() as port:
+        client = talk(name, "--timeout", "0.2", bare=True)
+        assert client.ask(f"http://127.0.0.1:{port}/v1/chat/completions") == TIMEOUT
+        client.end()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_bare_localhost(name, localhost, provider, talk):
+    with refusing_ipv6(provider.port):
+        client = talk(name, bare=True, names=localhost)
+        assert client.ask_often(2, provider.url(name="localhost"), "m", "close") == [TOLD[200]] * 2
+        provider.refuse()
+        assert client.ask(provider.url(name="localhost"), "m", "close") == REFUSED
+        client.end()
+
+
+# --- a refused port, and a name with two addresses -------------------------------------------------
+
+
+def refuse_until_open(client, url, key, provider, breaker_env):
+    """Five failures, whatever walks a client does for each; then the provider could answer, and is not asked."""
+    provider.refuse()
+    assert client.ask_often(7, url) == [REFUSED] * 7
+    assert breaker_env.calls(key)["failure"] == 5
+    found = breaker_env.breakers()[key]
+    assert (found["state"], found["last_failure"]["class"]) == ("open", "connect")
+    provider.listen()
+    before = provider.accepted
+    assert client.ask_often(2, url) == [REFUSED] * 2
+    assert provider.accepted == before, "a refused connect reached the network"
+    found = breaker_env.calls(key)
+    assert found["failure"] == 5 and found["refused"] >= 3
+
+
+def probe(client, url, key, provider, breaker_env):
+    """One probe that fails, then one that succeeds."""
+    provider.refuse()
+    make_due(breaker_env, key)
+    before = breaker_env.calls(key)["failure"]
+    assert client.ask(url) == REFUSED
+    assert breaker_env.calls(key)["failure"] == before + 1 and breaker_env.state(key) == "open"
+    provider.listen()
+    accepted = provider.accepted
+    assert client.ask(url) == REFUSED and provider.accepted == accepted
+    make_due(breaker_env, key)
+    assert client.ask_often(3, url) == [TOLD[200]] * 3
+    assert breaker_env.state(key) == "closed" and provider.count() == 3
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_refused_port(name, provider, breaker_env, talk):
+    key = provider.key()
+    breaker_env.configure(listed(key), open_seconds=60)
+    client = talk(name)
+    refuse_until_open(client, provider.url(), key, provider, breaker_env)
+    probe(client, provider.url(), key, provider, breaker_env)
+    client.end()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_localhost_with_one_address_refused(name, localhost, provider, breaker_env, talk):
+    """FIELD-NOTES 3.8: an address on the way to one that answers is nothing; both refused is one failure."""
+    key, url = provider.key(name="localhost"), provider.url(name="localhost")
+    breaker_env.configure(listed(key), open_seconds=60)
+    with refusing_ipv6(provider.port):
+        client = talk(name, names=localhost)
+        assert client.ask_often(7, url, "m", "close") == [TOLD[200]] * 7
+        calls = breaker_env.calls(key)
+        assert calls["failure"] == 0 and calls["success"] >= 1, calls
+        provider.clear()
+        refuse_until_open(client, url, key, provider, breaker_env)
+        probe(client, url, key, provider, breaker_env)
+        client.end()
+
+
+# --- a black hole ----------------------------------------------------------------------------------
+
+
+IN_HOLE = [name for name in ALL if name not in ("bash", "fetch")] + ["fetch"]  # its time-outs are a second at least
+
+
+@pytest.fixture(scope="module")
+def in_hole(build, tmp_path_factory, java):
+    """All clients before one black hole at the same time, since they only wait: each with a table of its own, seven
+    calls. name -> environment, process."""
+    with black_hole() as port, contextlib.ExitStack() as stack:
+        running, url = {}, f"http://127.0.0.1:{port}/v1/chat/completions"
+        for name in IN_HOLE:
+            argv = java if name == "java" else ALL[name].argv
+            if argv:
+                environment = BreakerEnvironment(build, tmp_path_factory.mktemp("hole"))
+                stack.callback(environment.end_all)
+                environment.configure(listed(f"127.0.0.1:{port}"), open_seconds=60, connect_hang_after=0.1)
+                running[name] = environment, environment.start(*argv, "--timeout", "0.2", url, "7")
+        yield f"127.0.0.1:{port}", running
+
+
+@pytest.mark.parametrize("name", IN_HOLE)
+def test_a_black_hole(name, in_hole, program):
+    program(name)  # or skip
+    key, running = in_hole
+    environment, process = running[name]
+    output, error = process.communicate(timeout=40)
+    assert lines_of(output, process.returncode, error) == [TIMEOUT] * 5 + [REFUSED] * 2
+    assert environment.calls(key)["failure"] == 5
+    found = environment.breakers()[key]
+    assert (found["state"], found["last_failure"]["class"]) == ("open", "connect_hang")
+
+
+@pytest.mark.parametrize("name", ["http.client", "node-http"])
+def test_a_hang_that_was_cut_short_is_nothing(name, breaker_env, talk):
+    with black_hole() as port:
+        key, url = f"127.0.0.1:{port}", f"http://127.0.0.1:{port}/v1/chat/completions"
+        breaker_env.configure(listed(key), open_seconds=60, connect_hang_after=10)
+        client = talk(name, "--timeout", "0.1")
+        assert client.ask_often(7, url) == [TIMEOUT] * 7
+        calls = breaker_env.calls(key)
+        assert breaker_env.state(key) == "closed" and calls["failure"] == 0 and calls["neutral"] >= 1, calls
+        client.end()
+
+
+def test_a_black_hole_that_ends_with_its_process(breaker_env, talk):
+    """bash knows no time-out for a connect: `timeout` kills it, nobody closes, nothing is counted. An open breaker
+    spares it the wait."""
+    with black_hole() as port:
+        key, url = f"127.0.0.1:{port}", f"http://127.0.0.1:{port}/v1/chat/completions"
+        breaker_env.configure(listed(key), open_seconds=60, connect_hang_after=0.1)
+        client = talk("bash", "--timeout", "0.3")
+        assert client.ask_often(2, url) == [TIMEOUT] * 2
+        assert breaker_env.calls(key)["failure"] == 0 and breaker_env.state(key) == "closed"
+        breaker_env.command("trip", "--create", key)
+        assert client.ask_often(2, url) == [REFUSED] * 2
+        client.end()
+
+
+# --- a clear-text provider -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_five_bad_statuses_then_none_then_one_probe(name, provider, breaker_env, talk):
+    """Both statuses, over kept connections and over new ones: each a model of its own."""
+    breaker_env.configure(open_seconds=60)
+    client, url = talk(name), provider.url()
+    cells = {f"{status}-{'-'.join(how) or 'kept'}": (status, how) for status in (500, 503) for how in ways(name)}
+    for model, (status, how) in cells.items():
+        provider.answer(Answer(status), model=model)
+        assert client.ask_often(8, url, model, *how) == [TOLD[status]] * 5 + [OPEN] * 3
+        seen = provider.seen(model=model)
+        assert len(seen) == 5
+        assert len({r.connection for r in seen}) == (1 if ALL[name].kept and not how else 5)
+        assert breaker_env.calls(provider.key(model))["failure"] == 5
+        found = breaker_env.breakers()[provider.key(model)]
+        assert (found["state"], found["last_failure"]["status"]) == ("open", status)
+    make_due(breaker_env, *map(provider.key, cells))
+    for model, (status, how) in cells.items():
+        assert client.ask_often(3, url, model, *how) == [TOLD[status]] + [OPEN] * 2
+        assert provider.count(model=model) == 6
+    make_due(breaker_env, *map(provider.key, cells))
+    for model, (status, how) in cells.items():
+        provider.answer(Answer(200), model=model)
+        assert client.ask_often(3, url, model, *how) == [TOLD[200]] * 3
+        assert provider.count(model=model) == 9 and breaker_env.state(provider.key(model)) == "closed"
+    assert breaker_env.calls(provider.key())["failure"] == 0
+    client.end()
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_rate_limits_and_streams_pass(name, provider, breaker_env, talk):
+    breaker_env.configure(open_seconds=60)
+    client, url = talk(name), provider.url()
+    provider.answer(Answer(429), model="busy")
+    provider.answer(STREAM, model="talks")
+    talked = 0
+    for how in ways(name):
+        assert client.ask_often(7, url, "busy", *how) == [TOLD[429]] * 7
+        for _ in range(3):
+            assert client.ask(url, "talks", "stream", *how) == TOLD[200]
+            assert client.digest == digest_of(EVENTS)
+            talked += 1
+    calls = breaker_env.calls(provider.key("busy"))
+    assert breaker_env.state(provider.key("busy")) == "closed"
+    assert (calls["failure"], calls["neutral"]) == (0, provider.count(model="busy")) == (0, 7 * len(ways(name)))
+    calls = breaker_env.calls(provider.key("talks"))
+    assert (calls["success"], calls["failure"], calls["neutral"]) == (talked, 0, 0)
+    assert breaker_env.state(provider.key("talks")) == "closed"
+    assert breaker_env.calls(provider.key())["failure"] == 0
+    client.end()
+
+
+@pytest.mark.parametrize("bare", [True, False], ids=["bare", "covered"])
+def test_wget_keeps_its_connection(bare, provider, breaker_env, program):
+    """One process, eight URLs."""
+    breaker_env.configure(open_seconds=60)
+    provider.answer(Answer(500))
+    run = breaker_env.run_bare if bare else breaker_env.run
+    done = run(*program("wget"), provider.url(), "8")
+    got = lines_of(done.stdout, done.returncode, done.stderr)
+    through = 8 if bare else 5
+    assert got == [TOLD[500]] * through + [OPEN] * (8 - through)
+    assert provider.count() == through and len({r.connection for r in provider.seen()}) == 1
+
+
+@pytest.mark.parametrize("name", ["requests", "httpx-async", "fetch"])
+def test_a_row_of_calls_in_one_process(name, provider, breaker_env, program):
+    """The way in which a batch job does it, nobody in between: client URL COUNT MODEL."""
+    breaker_env.configure(open_seconds=60)
+    provider.answer(Answer(500))
+    done = breaker_env.run(*program(name), "--stream", provider.url(), "20", "m")
+    got = lines_of(done.stdout, done.returncode, done.stderr)
+    assert got == [TOLD[500]] * 5 + [OPEN] * 15
+    assert provider.count() == 5
+
+
+# --- two names on one address ----------------------------------------------------------------------
+
+
+def test_two_names_on_one_address(tmp_path, provider, breaker_env, talk):
+    """FIELD-NOTES 3.7: such an address says nothing of the host at connect; not counted, not refused."""
+    names = own_names(tmp_path, "127.0.0.1 localhost llm.test plain.test\n")
+    key, url = provider.key(name="llm.test"), provider.url(name="llm.test")
+    breaker_env.configure(listed(key), open_seconds=60)
+    provider.refuse()
+    client = talk("http.client", names=names, options=["--also", f"plain.test:{provider.port}"])
+    assert client.ask_often(7, url) == [REFUSED] * 7
+    assert breaker_env.calls(key)["failure"] == 0 and breaker_env.state(key) == "closed"
+    provider.listen()
+    assert client.ask(url, "m", "close") == TOLD[200]
+    breaker_env.command("force", "--create", "open", key)
+    accepted = provider.accepted
+    assert client.ask(url, "m", "close") == OPEN, "the request's Host tells who is meant"
+    assert provider.accepted == accepted + 1 and provider.count() == 1
+    client.end()
+    alone = talk("http.client", names=names)
+    assert alone.ask(url) == REFUSED and provider.accepted == accepted + 1, "one name alone is judged"
+    alone.end()
+
+
+def test_two_names_at_two_ports_are_two_hosts(tmp_path, provider, breaker_env, talk):
+    names = own_names(tmp_path, "127.0.0.1 localhost llm.test plain.test\n")
+    key, url = provider.key(name="llm.test"), provider.url(name="llm.test")
+    breaker_env.configure(listed(key), open_seconds=60)
+    provider.refuse()
+    with Provider() as other:
+        client = talk("http.client", names=names, options=["--also", f"plain.test:{other.port}"])
+        assert client.ask_often(7, url) == [REFUSED] * 7
+    assert breaker_env.calls(key)["failure"] == 5 and breaker_env.state(key) == "open"
+    client.end()
+
+
+# --- item 2: all of them and curl share one breaker ------------------------------------------------
+
+FIVE = ["fetch", "requests", "ruby", "lwp", "php"]
+
+
+@pytest.fixture
+def crowd(talk, curl):
+    """Five clients that keep running, and a curl process per call; in an order that `first` begins."""
+    clients = {name: talk(name) for name in FIVE}
+
+    def by_curl(url, model):
+        answer = curl(url, model)
+        if answer.refused:
+            return OPEN
+        return REFUSED if answer.code == 7 else f"status {answer.status} -"
+
+    def ask_all(order, url, model="m"):
+        return [by_curl(url, model) if name == "curl" else clients[name].ask(url, model) for name in order]
+
+    yield ask_all
+    for client in clients.values():
+        client.end()
+
+
+ORDERS = [["curl", *FIVE, "curl"], ["php", "curl", "lwp", "curl", "ruby", "requests", "fetch"]]
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["curl first", "php first"])
+def test_five_failures_of_all_clients_together(order, crowd, provider, breaker_env):
+    breaker_env.configure(open_seconds=60)
+    provider.answer(Answer(500))
+    key = provider.key("m")
+    assert crowd(order, provider.url()) == [TOLD[500]] * 5 + [OPEN] * 2
+    assert crowd(order, provider.url()) == [OPEN] * 7
+    assert provider.count() == 5 and breaker_env.calls(key)["failure"] == 5
+    make_due(breaker_env, key)
+    assert crowd(order, provider.url()) == [TOLD[500]] + [OPEN] * 6
+    assert provider.count() == 6
+    make_due(breaker_env, key)
+    provider.answer(Answer(200))
+    assert crowd(reversed(order), provider.url()) == [TOLD[200]] * 7
+    assert breaker_env.state(key) == "closed"
+
+
+@pytest.mark.parametrize("order", ORDERS, ids=["curl first", "php first"])
+def test_five_refused_connects_of_all_clients_together(order, crowd, provider, breaker_env):
+    """curl gets our answer where a socket gets what a connect can say."""
+    key = provider.key()
+    breaker_env.configure(listed(key), open_seconds=60)
+    provider.refuse()
+    assert crowd(order[:5], provider.url()) == [REFUSED] * 5
+    assert breaker_env.state(key) == "open" and breaker_env.calls(key)["failure"] == 5
+    provider.listen()
+    said = [OPEN if name == "curl" else REFUSED for name in order]
+    assert crowd(order, provider.url()) == said
+    assert provider.accepted == 0
+    make_due(breaker_env, key)
+    assert crowd(order, provider.url()) == [TOLD[200]] * 7
+    assert breaker_env.state(key) == "closed" and provider.count() == 7
