@@ -30,6 +30,8 @@ ALL |= {
     "wget": Client(["bash", CLIENTS / "sock_wget.sh"], kept=False),
     "bash": Client(["bash", CLIENTS / "sock_devtcp.sh"]),
 }
+# Covered by libcurl's hooks: what is counted for it is what must be counted for the others.
+MEASURE = {"pycurl": Client([PYTHON, CLIENTS / "sock_python.py", "pycurl"])}
 
 
 class Conversation:

@@ -3,7 +3,7 @@
     CLIENT [--timeout S] [--stream] [--close] URL COUNT [MODEL]    COUNT calls, one after the other
     CLIENT [--timeout S] -                                         a call per line of stdin: URL MODEL [stream] [close]
 
-KIND: http.client, requests, httpx, httpx-async, aiohttp, urllib3. The same command line and the same output for all
+KIND: http.client, requests, httpx, httpx-async, aiohttp, urllib3; pycurl for comparison. The same command line and the same output for all
 sock_* clients (and SockClient.java); here it is told once. One process, one session or pool where the client has one;
 `close` makes a call over a connection of its own, `stream` reads the answer piece by piece to its end. S (20) is the
 time-out of connecting and of waiting. --also NAME resolves another name with the URL's port first (only here). A line
@@ -89,6 +89,29 @@ class Urllib3:
         return answer.status, body
 
 
+class Pycurl:
+    """The measure of the others: it has no socket of its own, libcurl's hooks cover it."""
+
+    def __init__(self, timeout):
+        import pycurl
+
+        self.pycurl, self.timeout, self.handle = pycurl, timeout, pycurl.Curl()
+
+    def call(self, url, model, stream, close):
+        pieces, handle, curl = [], self.handle, self.pycurl
+        for option, value in ((curl.URL, url), (curl.COPYPOSTFIELDS, body_of(model)), (curl.WRITEFUNCTION, pieces.append),
+                              (curl.CONNECTTIMEOUT_MS, int(self.timeout * 1000)), (curl.FRESH_CONNECT, close),
+                              (curl.FORBID_REUSE, close)):
+            handle.setopt(option, value)
+        try:
+            handle.perform()
+        except curl.error as error:
+            if error.args[0] == curl.E_COULDNT_CONNECT:
+                raise ConnectionRefusedError(errno.ECONNREFUSED, "") from error
+            raise TimeoutError if error.args[0] == curl.E_OPERATION_TIMEDOUT else error
+        return handle.getinfo(curl.RESPONSE_CODE), b"".join(pieces)
+
+
 class Httpx:
     def __init__(self, timeout):
         import httpx
@@ -159,7 +182,7 @@ class Aiohttp:
 
 
 KINDS = {"http.client": HttpClient, "requests": Requests, "urllib3": Urllib3, "httpx": Httpx,
-         "httpx-async": HttpxAsync, "aiohttp": Aiohttp}
+         "httpx-async": HttpxAsync, "aiohttp": Aiohttp, "pycurl": Pycurl}
 
 
 # --- what is said of a call -------------------------------------------------------------------------
