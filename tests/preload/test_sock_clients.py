@@ -10,6 +10,7 @@ call, but for the test that names it. PHP's streams and wget in the conversation
 
 import contextlib
 import shutil
+import socket
 import subprocess
 
 import pytest
@@ -70,7 +71,10 @@ def talk(program, breaker_env):
 
 @pytest.fixture
 def localhost(tmp_path):
-    """Commands for which localhost is ::1 and 127.0.0.1, whatever this machine's /etc/hosts says."""
+    """Makes commands for which localhost is ::1 and 127.0.0.1."""
+    found = {address[4][0] for address in socket.getaddrinfo("localhost", 1, type=socket.SOCK_STREAM)}
+    if {"::1", "127.0.0.1"} <= found:
+        return lambda *command: command
     return own_names(tmp_path, "127.0.0.1 localhost\n::1 localhost\n")
 
 
