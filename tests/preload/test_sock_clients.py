@@ -46,7 +46,7 @@ def program(java):
         if name != "java":
             return KNOWN[name].argv
         if not java:
-            pytest.skip("no java and javac: not in scripts/deps, since large; `apt-get install default-jdk-headless` adds it")
+            pytest.skip("no java and javac: too large for scripts/deps; default-jdk-headless has them")
         return java
 
     return find

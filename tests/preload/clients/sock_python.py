@@ -1,7 +1,7 @@
 """sock_python.py KIND …: POSTs of a chat by one of Python's HTTP clients, over sockets of its own.
 
-    CLIENT [--timeout S] [--stream] [--close] URL COUNT [MODEL]    COUNT calls, one after the other
-    CLIENT [--timeout S] -                                         a call per line of stdin: URL MODEL [stream] [close]
+    CLIENT [--timeout S] [--stream] [--close] URL COUNT [MODEL]    so many calls, one after the other
+    CLIENT [--timeout S] -              a call per line of stdin: URL MODEL [stream] [close]
 
 KIND: http.client, requests, httpx, httpx-async, aiohttp, urllib3; pycurl for comparison. The same command line and the same output for all
 sock_* clients (and SockClient.java); here it is told once. One process, one session or pool where the client has one;

@@ -34,7 +34,9 @@ def post(uri, model, stream, close)
   request["Connection"] = "close" if close
   request.body = JSON.generate({ "model" => model, "messages" => [] })
   body = +""
-  answer = http.request(request) { |head| stream ? head.read_body { |piece| body << piece } : body = head.body || head.read_body }
+  answer = http.request(request) do |head|
+    stream ? head.read_body { |piece| body << piece } : body << head.read_body
+  end
   http.finish if close
   [answer.code, body]
 end
