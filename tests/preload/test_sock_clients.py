@@ -3,9 +3,10 @@
 Each client is run bare, too: what it says of each kind of trouble without us is what it must say with us. A running
 client is asked for one call after the other, so what the provider does in between is the test's to say. pycurl goes
 along where a status is judged: the counts are to be those of libcurl's layer.
-Odd ones: Java tries a refused connect twice, so counts of connects are the breaker's, not calls. A name's second
-address is never reached by it. bash cannot time a connect out: it is killed, which is no outcome. wget is a process per
-call, but for the test that names it. PHP's streams and wget in the conversation keep no connection.
+Odd ones: Java tries a refused connect twice, so failures are the breaker's count, not the calls'; a name's second
+address is never reached by it. bash cannot time a connect out: it is killed, which is no outcome; its requests go out
+by stdio, which no hook sees, so it is covered at connect only. fetch's time-out of a connect takes a second at least.
+wget is a process per call, but for the test that names it; neither it nor PHP's streams keep a connection.
 """
 
 import contextlib
@@ -16,9 +17,9 @@ import subprocess
 import pytest
 
 from provider import Answer, Provider
-from sock_programs import (ALL, MEASURE, OPEN, REFUSED, TIMEOUT, CLIENTS, Conversation, Names, black_hole, digest_of,
+from sock_programs import (ALL, HTTP, MEASURE, OPEN, REFUSED, TIMEOUT, CLIENTS, Conversation, Names, black_hole, digest_of,
                            lines_of, no_ipv6, refusing_ipv6)
-from support import BreakerEnvironment
+from support import PYTHON, BreakerEnvironment
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
 STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
@@ -264,15 +265,43 @@ def test_a_black_hole_that_ends_with_its_process(breaker_env, talk):
         client = talk("bash", "--timeout", "0.3")
         assert client.ask_often(2, url) == [TIMEOUT] * 2
         assert breaker_env.calls(key)["failure"] == 0 and breaker_env.state(key) == "closed"
-        breaker_env.command("trip", "--create", key)
+        # One with a trap comes out of its connect, and closes: that tells.
+        done = breaker_env.run("timeout", "0.3", "bash", "-c", f"trap : EXIT; exec 3<>/dev/tcp/127.0.0.1/{port}; :")
+        assert done.returncode == 124 and breaker_env.calls(key)["failure"] == 1
+        breaker_env.command("trip", key)
         assert client.ask_often(2, url) == [REFUSED] * 2
         client.end()
+
+
+def test_a_name_with_two_black_holes(localhost, build, tmp_path_factory, java):
+    """All at the same time. One call is one failure: for those who walk both addresses, for those who try both at once,
+    and for those who time out before the second (or never look at it) and start with the first again."""
+    with contextlib.ExitStack() as stack:
+        port = stack.enter_context(black_hole())
+        stack.enter_context(black_hole("::1", port))
+        key, url, running = f"localhost:{port}", f"http://localhost:{port}/v1/chat/completions", {}
+        argv = {name: ALL[name].argv for name in ("http.client", "httpx-async", "node-http", "ruby", "php")}
+        argv["aiohttp-total"] = [PYTHON, CLIENTS / "sock_python.py", "aiohttp-total"]
+        if java:
+            argv["java"] = java
+        for name in argv:
+            environment = BreakerEnvironment(build, tmp_path_factory.mktemp("holes"))
+            stack.callback(environment.end_all)
+            environment.configure(listed(key), open_seconds=60, connect_hang_after=0.1)
+            running[name] = environment, environment.start(*localhost(*argv[name], "--timeout", "0.3", url, "7"))
+        wrong = {}
+        for name, (environment, process) in running.items():
+            output, error = process.communicate(timeout=40)
+            said, failures = lines_of(output, process.returncode, error), environment.calls(key)["failure"]
+            if said != [TIMEOUT] * 5 + [REFUSED] * 2 or failures != 5:
+                wrong[name] = failures, said
+        assert wrong == {}
 
 
 # --- a clear-text provider -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", HTTP | MEASURE)
 def test_five_bad_statuses_then_none_then_one_probe(name, provider, breaker_env, talk):
     """Both statuses, over kept connections and over new ones: each a model of its own."""
     breaker_env.configure(open_seconds=60)
@@ -300,7 +329,7 @@ def test_five_bad_statuses_then_none_then_one_probe(name, provider, breaker_env,
     client.end()
 
 
-@pytest.mark.parametrize("name", KNOWN)
+@pytest.mark.parametrize("name", HTTP | MEASURE)
 def test_rate_limits_and_streams_pass(name, provider, breaker_env, talk):
     breaker_env.configure(open_seconds=60)
     client, url = talk(name), provider.url()
@@ -320,6 +349,22 @@ def test_rate_limits_and_streams_pass(name, provider, breaker_env, talk):
     assert (calls["success"], calls["failure"], calls["neutral"]) == (talked, 0, 0)
     assert breaker_env.state(provider.key("talks")) == "closed"
     assert breaker_env.calls(provider.key())["failure"] == 0
+    client.end()
+
+
+def test_requests_by_stdio_pass_untouched(provider, breaker_env, talk):
+    """bash, and whatever else writes by stdio: H hears of the connect and of the first byte, M of nothing."""
+    breaker_env.configure(listed(provider.key()), open_seconds=60)
+    client, url = talk("bash"), provider.url()
+    provider.answer(Answer(500))
+    for how in ways("bash"):
+        assert client.ask_often(7, url, "m", *how) == [TOLD[500]] * 7
+    provider.answer(STREAM)
+    for how in ways("bash"):
+        assert client.ask(url, "m", "stream", *how) == TOLD[200] and client.digest == digest_of(EVENTS)
+    assert provider.count() == 16 and provider.key("m") not in breaker_env.breakers()
+    calls = breaker_env.calls(provider.key())
+    assert calls["success"] >= 1 and calls["failure"] == 0
     client.end()
 
 

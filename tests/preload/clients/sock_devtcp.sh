@@ -1,9 +1,13 @@
 #!/bin/bash
 # sock_devtcp.sh …: as sock_python.py, by bash's /dev/tcp and its own read and printf. No child touches the
-# connection: it would run without us. --timeout S kills the shell that makes the call, which is all that bash can do.
+# connection: it would run without us. --timeout S kills the shell that makes the call, which is all that bash can do;
+# that shell has no trap, or it would tidy up before it dies.
 LC_ALL=C
-timeout= stream= close= said=$(mktemp) || exit 1
-trap 'rm -f "$said"' EXIT
+timeout= stream= close=
+if [ -z "$SAID" ]; then
+    SAID=$(mktemp) || exit 1
+    trap 'rm -f "$SAID"' EXIT
+fi
 arguments=()
 while [ $# -gt 0 ]; do
     case $1 in
@@ -63,8 +67,8 @@ call() { # URL MODEL [stream] [close]
     path=/${where#*/} where=${where%%/*}
     if [ -z "$kept" ] || [ -n "$close" ] || [ "$kept" != "$where" ]; then
         [ -z "$kept" ] || hang_up
-        if ! { exec 3<>"/dev/tcp/${where%:*}/${where##*:}"; } 2>"$said"; then
-            text=$(<"$said")
+        if ! { exec 3<>"/dev/tcp/${where%:*}/${where##*:}"; } 2>"$SAID"; then
+            text=$(<"$SAID")
             case $text in
             *refused*) echo 'error refused' ;;
             *'timed out'*) echo 'error timeout' ;;
@@ -90,7 +94,7 @@ call() { # URL MODEL [stream] [close]
 
 limited() { # the same in a shell of its own that has so long
     [ -n "$timeout" ] || { call "$@"; return; }
-    timeout "$timeout" bash "$0" ${close:+--close} "$1" 1 "$2"
+    SAID=$SAID timeout "$timeout" bash "$0" ${close:+--close} "$1" 1 "$2"
     [ $? != 124 ] || echo 'error timeout'
 }
 

@@ -3,7 +3,7 @@
     CLIENT [--timeout S] [--stream] [--close] URL COUNT [MODEL]    so many calls, one after the other
     CLIENT [--timeout S] -              a call per line of stdin: URL MODEL [stream] [close]
 
-KIND: http.client, requests, httpx, httpx-async, aiohttp, urllib3; pycurl for comparison. The same command line and the same output for all
+KIND: http.client, requests, httpx, httpx-async, aiohttp, aiohttp-total, urllib3; pycurl for comparison. The same command line and the same output for all
 sock_* clients (and SockClient.java); here it is told once. One process, one session or pool where the client has one;
 `close` makes a call over a connection of its own, `stream` reads the answer piece by piece to its end. S (20) is the
 time-out of connecting and of waiting. --also NAME resolves another name with the URL's port first (only here). A line
@@ -159,9 +159,11 @@ class Aiohttp:
     def __init__(self, timeout):
         import aiohttp
 
-        self.make = lambda: aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=None, sock_connect=timeout,
-                                                                                sock_read=timeout))
+        self.make = lambda: aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(**self.limits(timeout)))
         self.session = None
+
+    def limits(self, timeout):
+        return {"total": None, "sock_connect": timeout, "sock_read": timeout}
 
     async def call(self, url, model, stream, close):
         if self.session is None:
@@ -181,8 +183,16 @@ class Aiohttp:
             await self.session.close()
 
 
+class AiohttpTotal(Aiohttp):
+    """One time-out for the whole call: it never comes to a second address."""
+
+    def limits(self, timeout):
+        return {"total": timeout}
+
+
 KINDS = {"http.client": HttpClient, "requests": Requests, "urllib3": Urllib3, "httpx": Httpx,
-         "httpx-async": HttpxAsync, "aiohttp": Aiohttp, "pycurl": Pycurl}
+         "httpx-async": HttpxAsync, "aiohttp": Aiohttp, "aiohttp-total": AiohttpTotal,
+         "pycurl": Pycurl}
 
 
 # --- what is said of a call -------------------------------------------------------------------------
