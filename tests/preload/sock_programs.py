@@ -32,6 +32,8 @@ ALL |= {
 }
 # Covered by libcurl's hooks: what is counted for it is what must be counted for the others.
 MEASURE = {"pycurl": Client([PYTHON, CLIENTS / "sock_python.py", "pycurl"])}
+# One time-out for the whole call, whatever addresses there are.
+MORE = {"aiohttp-total": Client([PYTHON, CLIENTS / "sock_python.py", "aiohttp-total"])}
 # bash writes by stdio, whose system calls are glibc's own and pass by every hook: nothing is known of its requests.
 HTTP = {name: client for name, client in ALL.items() if name != "bash"}
 
