@@ -31,7 +31,7 @@
     do {                                                                                           \
         if (!(what)) {                                                                             \
             fprintf(stderr, "%s:%d: not %s, errno %d ", __FILE__, __LINE__, #what, errno);         \
-            fprintf(stderr, "" __VA_ARGS__);                                                       \
+            fprintf(stderr, " " __VA_ARGS__);                                                      \
             fputc('\n', stderr);                                                                   \
             _exit(3);                                                                              \
         }                                                                                          \

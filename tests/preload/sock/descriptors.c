@@ -1,0 +1,330 @@
+/*
+ * descriptors.c - numbers that change hands: dup and its kin, closes of every kind, reuse.
+ *
+ *   descriptors MODE PORT
+ *
+ * Prints "fine" when all went as without a library between, and how many calls of "m" went well.
+ */
+#include "sock.h"
+
+#include <linux/close_range.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+
+static unsigned port, calls;
+
+static int called(void)
+{
+    int fd = connected(port);
+
+    call_on(fd, port, "m");
+    calls++;
+    return fd;
+}
+
+static void call_again(int fd)
+{
+    call_on(fd, port, "m");
+    calls++;
+}
+
+static void must_be_closed(int fd)
+{
+    char byte;
+
+    MUST(fcntl(fd, F_GETFD) == -1 && errno == EBADF);
+    MUST(read(fd, &byte, 1) == -1 && errno == EBADF);
+    MUST(write(fd, "x", 1) == -1 && errno == EBADF);
+    MUST(close(fd) == -1 && errno == EBADF);
+}
+
+/* What is written to the number, a refused request, arrives at the other end as it is. */
+static void must_be_plain_pipe(int write_end, int read_end)
+{
+    char request[512], text[512];
+    size_t length = request_for(request, port, "shut");
+
+    MUST((size_t)KEPT(write(write_end, request, length)) == length);
+    MUST((size_t)KEPT(read(read_end, text, sizeof text)) == length);
+    MUST(memcmp(text, request, length) == 0);
+}
+
+/* The same for a file, opened anew on the number `fd`. */
+static void must_be_plain_file(int fd)
+{
+    char request[512], text[512], path[] = "reused-XXXXXX";
+    size_t length = request_for(request, port, "shut");
+
+    MUST(mkostemp(path, O_CLOEXEC) == fd);
+    MUST((size_t)KEPT(write(fd, request, length)) == length);
+    MUST((size_t)KEPT(pread(fd, text, sizeof text, 0)) == length);
+    MUST(memcmp(text, request, length) == 0);
+    MUST(lseek(fd, 0, SEEK_SET) == 0);
+    MUST((size_t)KEPT(read(fd, text, sizeof text)) == length);
+    MUST(memcmp(text, request, length) == 0);
+    KEPT(unlink(path));
+    KEPT(close(fd));
+}
+
+static void dup2_over(void)
+{
+    int fd = called(), ends[2];
+
+    KEPT(pipe2(ends, O_CLOEXEC));
+    MUST(KEPT(dup2(ends[1], fd)) == fd);
+    must_be_plain_pipe(fd, ends[0]);
+    KEPT(close(fd));
+    KEPT(close(ends[0]));
+    KEPT(close(ends[1]));
+}
+
+static void dup3_over(void)
+{
+    int fd = called(), ends[2];
+
+    KEPT(pipe2(ends, O_CLOEXEC));
+    MUST(KEPT(dup3(ends[1], fd, O_CLOEXEC)) == fd);
+    MUST(KEPT(fcntl(fd, F_GETFD)) == FD_CLOEXEC);
+    must_be_plain_pipe(fd, ends[0]);
+    MUST(dup3(fd, fd, 0) == -1 && errno == EINVAL);
+    MUST(KEPT(dup2(fd, fd)) == fd);
+    must_be_plain_pipe(fd, ends[0]);
+    MUST(dup2(-1, fd) == -1 && errno == EBADF);
+    must_be_plain_pipe(fd, ends[0]);
+    KEPT(close(fd));
+    KEPT(close(ends[0]));
+    KEPT(close(ends[1]));
+}
+
+/* One connection over another: the one below lives on under its other number. */
+static void dup2_onto_another(void)
+{
+    int a = called(), b = called();
+
+    MUST(KEPT(dup2(a, b)) == b);
+    call_again(b);
+    call_again(a);
+    KEPT(close(a));
+    call_again(b);
+    KEPT(close(b));
+    must_be_closed(b);
+}
+
+static void dup_and_close(void)
+{
+    int fd = called(), other = KEPT(dup(fd));
+
+    KEPT(close(fd));
+    must_be_closed(fd);
+    call_again(other);
+    post(other, port, "m");
+    int third = KEPT(fcntl(other, F_DUPFD_CLOEXEC, 50));
+    MUST(third >= 50);
+    KEPT(close(other));
+    MUST(read_status(third) == 200);
+    calls++;
+    call_again(third);
+    int fourth = KEPT(fcntl(third, F_DUPFD, 60));
+    MUST(fourth >= 60);
+    KEPT(close(third));
+    call_again(fourth);
+    MUST(KEPT(dup2(fourth, fd)) == fd);
+    KEPT(close(fourth));
+    call_again(fd);
+    KEPT(close(fd));
+}
+
+/* Written by one number, read by another, in turns. */
+static void dup_in_turns(void)
+{
+    int fd = called(), other = KEPT(dup(fd));
+
+    for (int i = 0; i < 5; i++) {
+        post(i % 2 ? fd : other, port, "m");
+        MUST(read_status(i % 2 ? other : fd) == 200);
+        calls++;
+    }
+    KEPT(close(fd));
+    KEPT(close(other));
+}
+
+static void range_over(void)
+{
+    int first = called(), second = called(), third = called(), low = KEPT(dup(0)), kept = called();
+
+    KEPT(close_range((unsigned)first, (unsigned)third, 0));
+    must_be_closed(first);
+    must_be_closed(second);
+    must_be_closed(third);
+    call_again(kept);
+    must_be_plain_file(first);
+    KEPT(close_range((unsigned)kept, (unsigned)kept, CLOSE_RANGE_CLOEXEC)); /* closes nothing */
+    call_again(kept);
+    MUST(close_range(9, 5, 0) == -1 && errno == EINVAL);
+    call_again(kept);
+    KEPT(close_range((unsigned)first, ~0u, 0));
+    must_be_closed(kept);
+    must_be_closed(low);
+    must_be_plain_file(first);
+}
+
+static void unshared_range(void)
+{
+    int first = called(), kept = called();
+
+    KEPT(close_range((unsigned)first, (unsigned)first, CLOSE_RANGE_UNSHARE));
+    must_be_closed(first);
+    call_again(kept);
+    KEPT(close(kept));
+}
+
+static void from(void)
+{
+    int first = called(), second = called(), third = called();
+
+    MUST(first < second && second < third);
+    closefrom(second);
+    must_be_closed(second);
+    must_be_closed(third);
+    call_again(first);
+    must_be_plain_file(second);
+    closefrom(first);
+    must_be_closed(first);
+    must_be_plain_file(first);
+}
+
+static void by_syscall(void)
+{
+    int fd = called();
+
+    KEPT(syscall(SYS_close, fd));
+    must_be_closed(fd);
+    must_be_plain_file(fd);
+    fd = called();
+    KEPT(syscall(SYS_close_range, fd, fd, 0));
+    must_be_plain_file(fd);
+    MUST(syscall(SYS_close, -1) == -1 && errno == EBADF);
+    MUST(KEPT(syscall(SYS_getpid)) == getpid());
+}
+
+/* Past every hook: libc closes from within. The number then is somebody else's. */
+static void reused_by_file(void)
+{
+    int fd = called();
+    FILE *stream = fdopen(fd, "r+");
+
+    MUST(stream && fclose(stream) == 0);
+    must_be_plain_file(fd);
+}
+
+static void reused_by_pipe(void)
+{
+    int fd = called(), ends[2];
+
+    MUST(fclose(fdopen(fd, "r+")) == 0);
+    KEPT(pipe2(ends, O_CLOEXEC));
+    MUST(ends[0] == fd);
+    must_be_plain_pipe(ends[1], ends[0]);
+    KEPT(close(ends[0]));
+    KEPT(close(ends[1]));
+    fd = called(); /* and with the writing end on the number */
+    int other = called();
+    MUST(other == fd + 1 && fclose(fdopen(other, "r+")) == 0 && fclose(fdopen(fd, "r+")) == 0);
+    KEPT(pipe2(ends, O_CLOEXEC));
+    MUST(ends[1] == other);
+    must_be_plain_pipe(ends[1], ends[0]);
+    KEPT(close(ends[0]));
+    KEPT(close(ends[1]));
+}
+
+static void reused_by_pair(void)
+{
+    int fd = called(), ends[2];
+
+    MUST(fclose(fdopen(fd, "r+")) == 0);
+    KEPT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    MUST(ends[0] == fd);
+    must_be_plain_pipe(ends[0], ends[1]);
+    must_be_plain_pipe(ends[1], ends[0]);
+    KEPT(close(ends[0]));
+    KEPT(close(ends[1]));
+}
+
+/* An accepted connection on the number of an outgoing one: a server's answers are no calls. */
+static void reused_by_accept(void)
+{
+    struct sockaddr_in address = loopback(0);
+    socklen_t size = sizeof address;
+    int listener = KEPT(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+
+    KEPT(bind(listener, (struct sockaddr *)&address, size));
+    KEPT(listen(listener, 5));
+    KEPT(getsockname(listener, (struct sockaddr *)&address, &size));
+    int fd = called(), client = connected(ntohs(address.sin_port));
+    MUST(fclose(fdopen(fd, "r+")) == 0);
+    MUST(KEPT(accept(listener, NULL, NULL)) == fd);
+    must_be_plain_pipe(fd, client);
+    KEPT(close(fd));
+    KEPT(close(client));
+    KEPT(close(listener));
+}
+
+/* The number stays with the file that it is, through all that a program does to it. */
+static void reused_by_map(void)
+{
+    int fd = called();
+
+    MUST(fclose(fdopen(fd, "r+")) == 0);
+    MUST(KEPT(memfd_create("reused", MFD_CLOEXEC)) == fd);
+    KEPT(ftruncate(fd, 4096));
+    char *map = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fd, 0), request[512];
+    MUST(map != MAP_FAILED);
+    size_t length = request_for(request, port, "shut");
+    MUST((size_t)KEPT(write(fd, request, length)) == length);
+    MUST(memcmp(map, request, length) == 0);
+    MUST(munmap(map, 4096) == 0);
+    KEPT(close(fd));
+}
+
+/* Another connection on the number, after a close that no hook saw: its calls count. */
+static void reused_by_connection(void)
+{
+    for (int i = 0; i < 5; i++) {
+        int fd = called();
+        post(fd, port, "m"); /* its answer is never read */
+        MUST(fclose(fdopen(fd, "r+")) == 0);
+        MUST((fd = called()) >= 0);
+        call_again(fd);
+        KEPT(close(fd));
+    }
+}
+
+static const struct mode modes[] = {
+    {"dup2-over", dup2_over},
+    {"dup3-over", dup3_over},
+    {"dup2-onto-another", dup2_onto_another},
+    {"dup-and-close", dup_and_close},
+    {"dup-in-turns", dup_in_turns},
+    {"close-range", range_over},
+    {"close-range-unshare", unshared_range},
+    {"closefrom", from},
+    {"syscall", by_syscall},
+    {"reused-by-file", reused_by_file},
+    {"reused-by-pipe", reused_by_pipe},
+    {"reused-by-pair", reused_by_pair},
+    {"reused-by-accept", reused_by_accept},
+    {"reused-by-map", reused_by_map},
+    {"reused-by-connection", reused_by_connection},
+};
+
+int main(int argc, char **argv)
+{
+    MUST(argc == 3);
+    port = (unsigned)atoi(argv[2]);
+    unsigned before = open_descriptors();
+    RUN_MODE(modes, argv[1]);
+    printf("fine %u\n", calls);
+    MUST(open_descriptors() == before);
+    return 0;
+}

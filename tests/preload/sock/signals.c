@@ -1,0 +1,143 @@
+/*
+ * signals.c - handlers that make calls while the program is anywhere: in malloc, in a hook of its
+ * own call.
+ *
+ *   signals MODE PORT COUNT
+ *
+ * Prints "fine MAIN HANDLER": calls of "m" that went well on either side.
+ */
+#include "sock.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+static unsigned port, total;
+static volatile sig_atomic_t in_handler_ended;
+static char request[512]; /* the handler's, of "h" */
+static size_t length;
+
+/* Waits are not bounded by the socket: SO_RCVTIMEO would end them with EINTR in spite of
+ * SA_RESTART. */
+static int plain_connected(void)
+{
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), one = 1;
+
+    MUST(fd >= 0);
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    if (connect_to(fd, port) != 0) /* Linux goes on with an interrupted one */
+        MUST(errno == EISCONN || errno == EINTR || errno == EALREADY);
+    return fd;
+}
+
+/* Nothing but async-signal-safe calls. */
+static void on_alarm(int number)
+{
+    char text[256];
+    int kept = errno;
+
+    (void)number;
+    int fd = plain_connected();
+    MUST(write(fd, request, length) == (ssize_t)length);
+    MUST(read(fd, text, sizeof text) > 12 && memcmp(text, "HTTP/1.1 200", 12) == 0);
+    MUST(close(fd) == 0);
+    in_handler_ended++;
+    errno = kept;
+}
+
+static void every(long microseconds)
+{
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    struct itimerval timer = {{0, microseconds}, {0, microseconds}};
+
+    sigaction(SIGALRM, &action, NULL);
+    MUST(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+}
+
+static void stop(void)
+{
+    every(0);
+    signal(SIGALRM, SIG_IGN);
+}
+
+static void churn(unsigned round)
+{
+    void *blocks[16];
+
+    for (unsigned i = 0; i < 16; i++)
+        blocks[i] = malloc(1 + (round * 131 + i * 977) % 20000);
+    for (unsigned i = 0; i < 16; i++)
+        free(blocks[i * 7 % 16]);
+}
+
+static void call_plainly(int fd)
+{
+    post(fd, port, "m");
+    int status = read_status(fd);
+    MUST(status == 200, "but %d", status);
+}
+
+/* New connections and a kept one, in turns, with much malloc between. */
+static void calls(void)
+{
+    int kept = plain_connected();
+
+    every(1000);
+    for (unsigned i = 0; i < total; i += 2) {
+        int fd = plain_connected();
+        call_plainly(fd);
+        MUST(close(fd) == 0);
+        churn(i);
+        call_plainly(kept);
+    }
+    stop();
+    MUST(close(kept) == 0);
+}
+
+static void *call_in_thread(void *unused)
+{
+    for (unsigned i = 0; i < total / 4; i++) {
+        int fd = plain_connected();
+        call_plainly(fd);
+        MUST(close(fd) == 0);
+        churn(i);
+    }
+    return unused;
+}
+
+/* The handler runs in any thread, at any place of its own and of the others' calls. */
+static void threads(void)
+{
+    pthread_t others[4];
+
+    every(500);
+    for (int i = 0; i < 4; i++)
+        MUST(pthread_create(&others[i], NULL, call_in_thread, NULL) == 0);
+    for (int i = 0; i < 4; i++)
+        MUST(pthread_join(others[i], NULL) == 0);
+    stop();
+}
+
+/* The first call of all is made by the handler: whatever is made at first sight is made there. */
+static void first(void)
+{
+    every(200);
+    for (unsigned i = 0; in_handler_ended < (int)total; i++)
+        churn(i);
+    stop();
+    total = 0;
+}
+
+static const struct mode modes[] = {{"calls", calls}, {"threads", threads}, {"first", first}};
+
+int main(int argc, char **argv)
+{
+    MUST(argc == 4);
+    port = (unsigned)atoi(argv[2]);
+    total = (unsigned)atoi(argv[3]);
+    length = request_for(request, port, "h");
+    unsigned before = open_descriptors();
+    RUN_MODE(modes, argv[1]);
+    printf("fine %u %d\n", total, (int)in_handler_ended);
+    MUST(open_descriptors() == before);
+    return 0;
+}

@@ -1,0 +1,163 @@
+/*
+ * threads.c - many threads with connections of their own, shared ones, and each other's.
+ *
+ *   threads MODE PORT COUNT
+ *
+ * COUNT: rounds of each thread. Prints "fine" and how many calls of "m" went well.
+ */
+#include "sock.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+enum { THREADS = 64, POOL = 16 };
+
+static unsigned port, rounds;
+static atomic_uint calls;
+
+/* Kept connections that any thread takes and gives back, as an HTTP client's pool. */
+static pthread_mutex_t pool_lock = PTHREAD_MUTEX_INITIALIZER;
+static int pool[POOL];
+static unsigned pooled;
+
+static int pool_take(void)
+{
+    int fd = -1;
+
+    pthread_mutex_lock(&pool_lock);
+    if (pooled > 0)
+        fd = pool[--pooled];
+    pthread_mutex_unlock(&pool_lock);
+    return fd >= 0 ? fd : connected(port);
+}
+
+static void pool_give(int fd)
+{
+    pthread_mutex_lock(&pool_lock);
+    if (pooled < POOL) {
+        pool[pooled++] = fd;
+        fd = -1;
+    }
+    pthread_mutex_unlock(&pool_lock);
+    if (fd >= 0)
+        KEPT(close(fd));
+}
+
+static void *call_in_turns(void *unused)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        whole_call(port, "m");
+        int fd = pool_take();
+        call_on(fd, port, "m");
+        pool_give(fd);
+        atomic_fetch_add(&calls, 2);
+    }
+    return unused;
+}
+
+/* One thread writes without waiting, another reads: the usual split of a duplex client. */
+static void *read_answers(void *connection)
+{
+    int fd = *(int *)connection;
+    char text[512];
+
+    for (unsigned answers = 0; answers < rounds;) {
+        ssize_t count = KEPT(read(fd, text, sizeof text));
+        MUST(count > 0);
+        for (ssize_t i = 0; i < count; i++)
+            answers += text[i] == '}'; /* one in each */
+    }
+    atomic_fetch_add(&calls, rounds);
+    return NULL;
+}
+
+static void *write_requests(void *unused)
+{
+    pthread_t reader;
+    int fd = connected(port);
+
+    MUST(pthread_create(&reader, NULL, read_answers, &fd) == 0);
+    for (unsigned i = 0; i < rounds; i++)
+        post(fd, port, "m");
+    MUST(pthread_join(reader, NULL) == 0);
+    KEPT(close(fd));
+    return unused;
+}
+
+/*
+ * Each fd is closed once, by its owner or by whoever was quicker, as one closes to wake another up.
+ * The owner then uses a number that may be another thread's by now: the bytes of both mix, and
+ * nothing is promised but that the program goes on.
+ */
+static atomic_int open_now[THREADS];
+
+static void close_of(unsigned index)
+{
+    int fd = atomic_exchange(&open_now[index], -1);
+
+    if (fd >= 0)
+        MUST(close(fd) == 0);
+}
+
+static void *use_and_close(void *number)
+{
+    unsigned index = (unsigned)(uintptr_t)number;
+    char text[512];
+
+    for (unsigned i = 0; i < rounds; i++) {
+        int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        MUST(fd >= 0);
+        bound_waits(fd, 50);
+        atomic_store(&open_now[index], fd);
+        size_t length = request_for(text, port, "m");
+        if (connect_to(fd, port) == 0 && send(fd, text, length, MSG_NOSIGNAL) > 0) {
+            close_of((index * 7 + i) % THREADS);
+            recv(fd, text, sizeof text, 0);
+        }
+        close_of(index);
+    }
+    return NULL;
+}
+
+static void run_all(void *(*body)(void *), unsigned count)
+{
+    pthread_t threads[THREADS];
+
+    for (uintptr_t i = 0; i < count; i++)
+        MUST(pthread_create(&threads[i], NULL, body, (void *)i) == 0);
+    for (unsigned i = 0; i < count; i++)
+        MUST(pthread_join(threads[i], NULL) == 0);
+}
+
+static void loop(void)
+{
+    run_all(call_in_turns, THREADS);
+    while (pooled > 0)
+        KEPT(close(pool[--pooled]));
+}
+
+static void duplex(void)
+{
+    run_all(write_requests, THREADS / 4);
+}
+
+static void closers(void)
+{
+    for (unsigned i = 0; i < THREADS; i++)
+        atomic_store(&open_now[i], -1);
+    run_all(use_and_close, THREADS);
+}
+
+static const struct mode modes[] = {{"loop", loop}, {"duplex", duplex}, {"closers", closers}};
+
+int main(int argc, char **argv)
+{
+    MUST(argc == 4);
+    port = (unsigned)atoi(argv[2]);
+    rounds = (unsigned)atoi(argv[3]);
+    unsigned before = open_descriptors();
+    RUN_MODE(modes, argv[1]);
+    printf("fine %u\n", calls);
+    MUST(open_descriptors() == before);
+    return 0;
+}

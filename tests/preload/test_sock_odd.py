@@ -1,0 +1,191 @@
+"""Programs that do odd things with their sockets (sock/*.c): each behaves with us as it does without, and its calls count.
+
+The programs are strict themselves: no wait without a bound, errno kept by what succeeds, as many descriptors at the end
+as at the beginning.
+"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from support import PYTHON
+
+SOCK = Path(__file__).with_name("sock")
+CLIENTS = Path(__file__).with_name("clients")
+
+
+class Server:
+    """sock/server.c, without us."""
+
+    def __init__(self, program, env):
+        self.process = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.port, self.hole = map(int, self.process.stdout.readline().split())
+
+    def key(self, model=None):
+        return f"127.0.0.1:{self.port}" + (f"/{model}" if model else "")
+
+    def end(self):
+        """(connections, requests) of its whole life."""
+        if self.process.poll() is None:
+            out, _ = self.process.communicate(timeout=10)
+            self.seen = tuple(map(int, out.split()))
+        return self.seen
+
+
+@pytest.fixture
+def program(compile_c):
+    def make(name):
+        return compile_c(SOCK / f"{name}.c", "-I", SOCK, "-pthread", "-w", name=name)
+
+    return make
+
+
+@pytest.fixture
+def servers(program, breaker_env):
+    running = []
+
+    def start():
+        running.append(Server(program("server"), breaker_env.bare))
+        return running[-1]
+
+    yield start
+    for server in running:
+        server.end()
+
+
+@pytest.fixture
+def server(servers, breaker_env):
+    running = servers()
+    breaker_env.configure(open_seconds=60)
+    breaker_env.command("trip", "--create", running.key("shut"))
+    return running
+
+
+def words_of(done):
+    assert (done.returncode, done.stderr) == (0, b""), (done.returncode, done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout.decode().split()
+
+
+def assert_counted(breaker_env, server, successes, model="m"):
+    calls = breaker_env.calls(server.key(model))
+    assert (calls["success"], calls["failure"], calls["refused"]) == (successes, 0, 0), calls
+    assert breaker_env.calls(server.key("shut"))["refused"] == 0
+
+
+# --- numbers that change hands -----------------------------------------------------------------------
+
+DESCRIPTORS = {"dup2-over": 1, "dup3-over": 1, "dup2-onto-another": 5, "dup-and-close": 6, "dup-in-turns": 6,
+               "close-range": 7, "close-range-unshare": 3, "closefrom": 4, "syscall": 2, "reused-by-file": 1,
+               "reused-by-pipe": 3, "reused-by-pair": 1, "reused-by-accept": 1, "reused-by-map": 1,
+               "reused-by-connection": 15}
+
+
+@pytest.mark.parametrize("mode", DESCRIPTORS)
+def test_descriptors(mode, program, breaker_env, server):
+    command = (program("descriptors"), mode, server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) \
+        == ["fine", str(DESCRIPTORS[mode])]
+    assert_counted(breaker_env, server, DESCRIPTORS[mode])
+
+
+# --- connects ----------------------------------------------------------------------------------------
+
+# Calls that go well in each, all of them counted.
+CONNECTS = {"refused-blocking": 0, "refused-pending": 0, "good-pending": 2, "black-hole": 0, "black-hole-bounded": 0,
+            "dissolved": 3, "udp": 0, "local": 0, "bad-arguments": 1, "bad-pointers-read": 2, "bad-pointers-write": 1,
+            "gone": 0, "mapped": 1}
+
+
+@pytest.mark.parametrize("mode", CONNECTS)
+def test_connects(mode, program, breaker_env, server):
+    command = (program("connects"), mode, server.port, server.hole)
+    bare = words_of(breaker_env.run_bare(*command))
+    assert words_of(breaker_env.run(*command)) == bare
+    if "IPv6" in bare:
+        pytest.skip("no IPv6 here")
+    assert breaker_env.calls(server.key("m"))["success"] == CONNECTS[mode]
+    assert breaker_env.calls(server.key("shut"))["refused"] == 0
+
+
+@pytest.mark.parametrize("mode", CONNECTS)
+def test_connects_that_are_judged(mode, program, breaker_env, server):
+    """Every host's connects are followed to their end, and still tell the program the same."""
+    breaker_env.configure(match="all", failure_threshold=0)
+    command = (program("connects"), mode, server.port, server.hole)
+    assert words_of(breaker_env.run(*command)) == words_of(breaker_env.run_bare(*command))
+    calls = [breaker["calls"] for breaker in breaker_env.status()["breakers"]]
+    failures = sum(call["failure"] for call in calls)
+    assert sum(call["refused"] for call in calls) == 0
+    assert failures >= 3 if mode == "refused-blocking" else failures >= 1 if mode == "refused-pending" else True
+    if mode.startswith("black-hole"):  # given up before connect_hang_after
+        assert failures == 0 and breaker_env.calls(f"127.0.0.1:{server.hole}")["neutral"] >= 1
+
+
+def test_fast_open(program, breaker_env, server):
+    """Passes, counted or not."""
+    command = (program("connects"), "fast-open", server.port, server.hole)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command))
+    assert breaker_env.calls(server.key("m"))["failure"] == 0
+
+
+# --- many --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trigger", ["level", "edge"])
+def test_a_thousand_connections(trigger, program, breaker_env, servers):
+    told, seen = [], []
+    for run in (breaker_env.run_bare, breaker_env.run):
+        server = servers()
+        told.append(words_of(run(program("events"), trigger, server.port, 1000, 3)))
+        seen.append(server.end())
+    assert told[0] == told[1] == ("pending+at-once 1000 opened 1000 requests 3000 answers 3000 other 0 ended 1000").split()
+    assert seen[0] == seen[1] == (1000, 3000)
+    assert_counted(breaker_env, server, 3000)
+
+
+@pytest.mark.parametrize("mode, rounds, calls", [("loop", 10, 1280), ("duplex", 50, 800)])
+def test_threads(mode, rounds, calls, program, breaker_env, server):
+    command = (program("threads"), mode, server.port, rounds)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", str(calls)]
+    assert_counted(breaker_env, server, calls)
+
+
+def test_threads_that_close_each_others(program, breaker_env, server):
+    command = (program("threads"), "closers", server.port, 20)
+    for run in (breaker_env.run_bare, breaker_env.run):
+        assert words_of(run(*command)) == ["fine", "0"]
+    assert sum(breaker_env.calls(server.key("m")).values()) > 0
+
+
+@pytest.mark.parametrize("mode", ["calls", "threads", "first"])
+def test_signal_handlers(mode, program, breaker_env, server):
+    """What a handler does in the middle of a hook may pass uncounted; what it does elsewhere counts."""
+    count = 50 if mode == "first" else 400
+    for run in (breaker_env.run_bare, breaker_env.run):
+        fine, main, handler = words_of(run(program("signals"), mode, server.port, count))
+        assert (fine, int(main)) == ("fine", 0 if mode == "first" else count) and int(handler) >= 5
+    assert_counted(breaker_env, server, int(main))
+    calls = breaker_env.calls(server.key("h"))
+    assert 0 < calls["success"] <= int(handler) and calls["failure"] == 0, (calls, handler)
+
+
+# --- children ----------------------------------------------------------------------------------------
+
+FORKS = {"child-uses": 4, "parent-closes": 3, "in-the-middle": 2, "crowd": 122, "vfork-closes": 42, "vfork-executes": 21,
+         "spawned": 42, "shelled": 16}
+
+
+@pytest.mark.parametrize("mode", FORKS)
+def test_children(mode, program, breaker_env, server):
+    command = (program("forks"), mode, server.port)
+    for run in (breaker_env.run_bare, breaker_env.run):
+        assert words_of(run(*command)) == ["fine", str(FORKS[mode])]
+    assert_counted(breaker_env, server, FORKS[mode])
+
+
+def test_200_children_of_python(breaker_env, server):
+    command = (PYTHON, CLIENTS / "client_subprocess.py", server.port, "m", 200)
+    for run in (breaker_env.run_bare, breaker_env.run):
+        assert words_of(run(*command)) == ["200"] * 11
+    assert_counted(breaker_env, server, 11)
