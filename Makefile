@@ -29,8 +29,9 @@ BASE     := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sect
             $(WARNINGS) $(SANFLAGS)
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.
-# A fortified libc header defines what we define.
-PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE
+# A fortified libc header defines what we define. real.c reads program headers behind the linker's symbol
+# of the file header, which has a type and a size.
+PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize=object-size)
 # glibc's argp reads argp_program_version of the program: it must be visible to it.
 CLI_FLAGS     := -fvisibility=default
 # Written as -l: so that the static archive is taken where a distribution ships both.
@@ -45,6 +46,8 @@ BENCH_SRC   := $(wildcard tests/bench/*.c)
 FUZZ_SRC    := $(wildcard tests/fuzz/*.c)
 # What they look at: bytes from outside, read without a clock, a table or a configuration.
 FUZZED_SRC  := $(wildcard shim/http/head*.c shim/http/body*.c shim/http/model_scan*.c)
+# Programs into which the hooks are linked: sanitizers see what passes between both (check-linked).
+LINKED_SRC  := $(addprefix tests/preload/sock/,threads.c signals.c descriptors.c events.c forks.c)
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 SHIM_OBJ    := $(call obj,$(SHIM_SRC))
@@ -54,9 +57,10 @@ UNIT        := $(patsubst %.c,$(BUILD)/%,$(UNIT_SRC))
 STRESS      := $(patsubst %.c,$(BUILD)/%,$(STRESS_SRC))
 BENCH       := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
 FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
+LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC))
 
 .PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind bench \
-        install clean format unit stress benches fuzzers
+        install clean format unit stress benches fuzzers linked
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libbreaker.so $(BUILD)/breaker
@@ -99,10 +103,23 @@ $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZED_SRC) $(wildcard tests/fuzz/*.h sh
 	clang $(CPPFLAGS) -O1 -g -std=gnu11 $(WARNINGS) -fsanitize=fuzzer,address,undefined \
 	    -fno-sanitize-recover=all -fno-omit-frame-pointer -o $@ $< $(FUZZED_SRC)
 
+# The hooks stand before the sanitizer's entries, as else before libc's. Without those of the loader: the
+# sanitizer asks dlsym before it can bear code that it watches.
+LINKED_HOOKS := $(filter-out %/dl_sym.o %/dl_open.o,$(PRELOAD_OBJ))
+$(BUILD)/tests/linked/%: tests/preload/sock/%.c $(LINKED_HOOKS) $(BUILD)/libshim.a preload/libbreaker.map
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 -w $(SANFLAGS) -Wl,--version-script=preload/libbreaker.map -MMD -MP -o $@ $< \
+	    $(LINKED_HOOKS) $(BUILD)/libshim.a $(INIH) -pthread
+
+$(BUILD)/tests/linked/server: tests/preload/sock/server.c
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 -w -MMD -MP -o $@ $<
+
 unit: $(UNIT)
 stress: $(STRESS)
 benches: $(BENCH)
 fuzzers: $(FUZZ)
+linked: $(LINKED) $(BUILD)/tests/linked/server $(BUILD)/breaker
 
 # --- the README's two commands -------------------------------------------------------------------
 
@@ -150,11 +167,13 @@ check-cross:
 
 # Warnings are no errors here: gcc's flow warnings are wrong on instrumented code.
 check-sanitizers:
-	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=address,undefined BUILD=$(BUILD)/asan unit stress
+	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=address,undefined BUILD=$(BUILD)/asan unit stress linked
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(UNIT) $(STRESS)); do echo "== $$t"; \
 	    UBSAN_OPTIONS=halt_on_error=1 $$t; done
-	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit
+	@scripts/check-linked $(BUILD)/asan
+	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit linked
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/tsan/%,$(UNIT)); do echo "== $$t"; $$t; done
+	@scripts/check-linked $(BUILD)/tsan threads signals
 
 # Each fuzzer for FUZZ_SECONDS, from the same seed and corpus: short, to see what is broken since
 # yesterday. What it finds is kept beside it. FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
@@ -176,7 +195,7 @@ check-clients: all benches
 check-valgrind: all
 	@scripts/deps check
 	@BREAKER_CHECK_VALGRIND=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
-	    tests/preload/test_curl_valgrind.py
+	    tests/preload/test_curl_valgrind.py tests/preload/test_sock_valgrind.py
 
 bench:
 	@scripts/deps bench

@@ -1,0 +1,75 @@
+"""The C programs with sockets of their own, and real clients, under valgrind: nothing of ours is read or written that is
+not there. Minutes, so not in `make check`: `make check-valgrind`."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from recorder import Recorder
+from support import PYTHON
+from test_sock_bytes import plain
+from test_sock_odd import CONNECTS, DESCRIPTORS, FORKS, program, server, servers  # noqa: F401
+
+SOCK = Path(__file__).with_name("sock")
+CLIENTS = Path(__file__).with_name("clients")
+VALGRIND = ["valgrind", "-q", "--error-exitcode=9", "--trace-children=no"]
+# Valgrind itself complains of arguments that lead nowhere, or does not know the call.
+NOT_HERE = {"bad-arguments", "bad-pointers-read", "bad-pointers-write"}
+OTHERS = {"threads": [("loop", 2), ("duplex", 5), ("closers", 2)], "signals": [("calls", 20)],
+          "events": [("edge", 50, 2)]}
+REFUSED = re.findall(r'\{"([a-z0-9-]+)",', (SOCK / "refused.c").read_text())
+
+
+def assert_clean(done):
+    assert b"==" not in done.stderr, done.stderr.decode(errors="replace")[-4000:]
+    assert done.returncode == 0, done
+
+
+def ported(port, arguments):
+    return arguments[0], port, *arguments[1:]
+
+
+@pytest.mark.parametrize("name, arguments", [
+    *(("descriptors", (mode,)) for mode in DESCRIPTORS), *(("forks", (mode,)) for mode in FORKS),
+    *((name, arguments) for name, runs in OTHERS.items() for arguments in runs)])
+def test_programs(name, arguments, program, breaker_env, server):  # noqa: F811
+    assert_clean(breaker_env.run(*VALGRIND, program(name), *ported(server.port, arguments)))
+
+
+@pytest.mark.parametrize("match", ["llm", "all"])
+@pytest.mark.parametrize("mode", [mode for mode in (*CONNECTS, "fast-open") if mode not in NOT_HERE])
+def test_connects(mode, match, program, breaker_env, server):  # noqa: F811
+    breaker_env.configure(match=match, failure_threshold=0)
+    assert_clean(breaker_env.run(*VALGRIND, program("connects"), mode, server.port, server.hole))
+
+
+@pytest.fixture
+def shut_recorder(breaker_env):
+    with Recorder(plain) as running:
+        breaker_env.configure(open_seconds=60)
+        breaker_env.command("trip", "--create", running.key("shut"))
+        yield running
+
+
+@pytest.mark.parametrize("mode", REFUSED)
+def test_refused(mode, compile_c, breaker_env, shut_recorder):
+    made = compile_c(SOCK / "refused.c", "-I", SOCK, "-pthread", "-O2", "-D_FORTIFY_SOURCE=2", name="refused")
+    assert_clean(breaker_env.run(*VALGRIND, made, mode, shut_recorder.port, 1))
+
+
+@pytest.mark.parametrize("shape", ["whole", "chunked", "large-writes"])
+def test_python(shape, breaker_env, shut_recorder):
+    """http.client, healthy and refused on one connection."""
+    done = breaker_env.run(*VALGRIND, PYTHON, CLIENTS / "client_http.py", shape, shut_recorder.port, 1000, "m", "m", "shut",
+                           env={"PYTHONMALLOC": "malloc"})
+    assert_clean(done)
+    assert [line.split()[0] for line in done.stdout.decode().splitlines()[:3]] == ["200", "200", "503"]
+
+
+@pytest.mark.parametrize("shape", ["asyncio", "sendmsg", "pipelined"])
+def test_python_sockets(shape, breaker_env, shut_recorder):
+    done = breaker_env.run(*VALGRIND, PYTHON, CLIENTS / "client_raw.py", shape, shut_recorder.port, 1000, "m", "m", "shut",
+                           env={"PYTHONMALLOC": "malloc"})
+    assert_clean(done)
+    assert done.stdout.split() == [b"200", b"200", b"503", b"end"]
