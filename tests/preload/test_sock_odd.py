@@ -89,6 +89,31 @@ def test_descriptors(mode, program, breaker_env, server):
     assert_counted(breaker_env, server, DESCRIPTORS[mode])
 
 
+def test_a_duplicate_that_no_hook_sees(program, breaker_env, server):
+    """Its reads and writes go unseen: what is known of the connection goes stale, and nothing bad comes of it."""
+    command = (program("descriptors"), "another-way", server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", "1"]
+    calls = breaker_env.calls(server.key("m"))
+    assert calls["success"] >= 1 and calls["failure"] == 0, calls
+
+
+def test_stdio(program, breaker_env, server):
+    """A FILE reads past every hook. The answers came all the same: these calls did not hang."""
+    breaker_env.configure(hang_after=1)
+    command = (program("descriptors"), "stdio", server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", "2"]
+    calls = breaker_env.calls(server.key("m"))
+    assert calls["success"] >= 2 and calls["failure"] == 0, calls
+
+
+def test_high_numbers(program, breaker_env, server):
+    """Covered or not."""
+    command = (program("descriptors"), "high-numbers", server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", "1"]
+    calls = breaker_env.calls(server.key("m"))
+    assert 1 <= calls["success"] <= 3 and calls["failure"] == 0, calls
+
+
 # --- connects ----------------------------------------------------------------------------------------
 
 # Calls that go well in each, all of them counted.
@@ -144,7 +169,8 @@ def test_a_thousand_connections(trigger, program, breaker_env, servers):
     assert_counted(breaker_env, server, 3000)
 
 
-@pytest.mark.parametrize("mode, rounds, calls", [("loop", 10, 1280), ("duplex", 50, 800)])
+@pytest.mark.parametrize("mode, rounds, calls", [("loop", 10, 1280), ("duplex", 50, 800), ("woken", 10, 10),
+                                                ("cancelled", 10, 10)])
 def test_threads(mode, rounds, calls, program, breaker_env, server):
     command = (program("threads"), mode, server.port, rounds)
     assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", str(calls)]
@@ -170,10 +196,16 @@ def test_signal_handlers(mode, program, breaker_env, server):
     assert 0 < calls["success"] <= int(handler) and calls["failure"] == 0, (calls, handler)
 
 
+def test_a_jump_out_of_a_read(program, breaker_env, server):
+    for run in (breaker_env.run_bare, breaker_env.run):
+        assert words_of(run(program("signals"), "jumps", server.port, 20)) == ["fine", "20", "0"]
+    assert_counted(breaker_env, server, 20)
+
+
 # --- children ----------------------------------------------------------------------------------------
 
 FORKS = {"child-uses": 4, "parent-closes": 3, "in-the-middle": 2, "crowd": 122, "vfork-closes": 42, "vfork-executes": 21,
-         "spawned": 42, "shelled": 16}
+         "spawned": 42, "shelled": 16, "executed": 2}
 
 
 @pytest.mark.parametrize("mode", FORKS)
@@ -182,6 +214,14 @@ def test_children(mode, program, breaker_env, server):
     for run in (breaker_env.run_bare, breaker_env.run):
         assert words_of(run(*command)) == ["fine", str(FORKS[mode])]
     assert_counted(breaker_env, server, FORKS[mode])
+
+
+def test_a_connection_of_two_processes(program, breaker_env, server):
+    """Each sees half of it."""
+    command = (program("forks"), "shared", server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", "1"]
+    calls = breaker_env.calls(server.key("m"))
+    assert calls["success"] >= 1 and calls["failure"] == 0, calls
 
 
 def test_200_children_of_python(breaker_env, server):

@@ -3,12 +3,14 @@
  *
  *   descriptors MODE PORT
  *
- * Prints "fine" when all went as without a library between, and how many calls of "m" went well.
+ * Prints "fine" when all went as without a library between, and how many calls of "m" went well
+ * that the hooks can see.
  */
 #include "sock.h"
 
 #include <linux/close_range.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
@@ -300,6 +302,95 @@ static void reused_by_connection(void)
     }
 }
 
+/* --- what no hook sees --------------------------------------------------------------------------
+ */
+
+/* A duplicate that came through another socket. Whatever is known of the connection goes stale. */
+static int passed(int fd)
+{
+    char byte = 'x', room[CMSG_SPACE(sizeof fd)] = "";
+    struct iovec part = {&byte, 1};
+    struct msghdr message = {
+        .msg_iov = &part, .msg_iovlen = 1, .msg_control = room, .msg_controllen = sizeof room};
+    struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+    int ends[2], other;
+
+    *header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
+    memcpy(CMSG_DATA(header), &fd, sizeof fd);
+    KEPT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends));
+    MUST(KEPT(sendmsg(ends[0], &message, 0)) == 1);
+    MUST(KEPT(recvmsg(ends[1], &message, MSG_CMSG_CLOEXEC)) == 1);
+    header = CMSG_FIRSTHDR(&message);
+    MUST(header && header->cmsg_type == SCM_RIGHTS);
+    memcpy(&other, CMSG_DATA(header), sizeof other);
+    KEPT(close(ends[0]));
+    KEPT(close(ends[1]));
+    return other;
+}
+
+static void by_another_way(void)
+{
+    int fd = called(), other = passed(fd);
+
+    for (int i = 0; i < 3; i++) {
+        call_on(other, port, "m"); /* unseen */
+        post(other, port, "m");
+        MUST(read_status(fd) == 200); /* an answer without a question */
+        post(fd, port, "m");
+        MUST(read_status(other) == 200); /* a question without an answer */
+    }
+    KEPT(close(fd));
+    call_on(other, port, "m");
+    KEPT(close(other));
+}
+
+/* stdio reads and writes past every hook. The connection grows older than hang_after. */
+static void by_stdio(void)
+{
+    char text[512], line[512];
+    size_t length = request_for(text, port, "m");
+    int fd = called(), writer = called();
+    FILE *in = fdopen(KEPT(dup(fd)), "r"), *out = fdopen(KEPT(dup(writer)), "w");
+
+    MUST(in && out);
+    for (int i = 0; i < 3; i++) {
+        write_all(fd, text, length);
+        do
+            MUST(fgets(line, sizeof line, in));
+        while (line[0] != '\r');
+        MUST(fread(line, 1, 11, in) == 11 && memcmp(line, "{\"ok\":true}", 11) == 0);
+        MUST(fwrite(text, 1, length, out) == length && fflush(out) == 0);
+        MUST(read_status(writer) == 200);
+    }
+    write_all(fd, text, length);
+    do
+        MUST(fgets(line, sizeof line, in));
+    while (line[0] != '\r');
+    usleep(1100000); /* the last one was answered long ago */
+    MUST(fclose(in) == 0 && fclose(out) == 0);
+    KEPT(close(fd));
+    KEPT(close(writer));
+}
+
+/* As high as a number may be. */
+static void high_numbers(void)
+{
+    struct rlimit limit;
+
+    MUST(getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    limit.rlim_cur = limit.rlim_max;
+    MUST(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    int fd = called(), high = KEPT(fcntl(fd, F_DUPFD_CLOEXEC, (int)limit.rlim_max - 2));
+    KEPT(close(fd));
+    MUST(high >= (int)limit.rlim_max - 2);
+    call_on(high, port, "m");
+    MUST(KEPT(dup2(high, fd)) == fd);
+    KEPT(close(high));
+    call_on(fd, port, "m");
+    KEPT(close(fd));
+    must_be_closed(high);
+}
+
 static const struct mode modes[] = {
     {"dup2-over", dup2_over},
     {"dup3-over", dup3_over},
@@ -316,6 +407,9 @@ static const struct mode modes[] = {
     {"reused-by-accept", reused_by_accept},
     {"reused-by-map", reused_by_map},
     {"reused-by-connection", reused_by_connection},
+    {"another-way", by_another_way},
+    {"stdio", by_stdio},
+    {"high-numbers", high_numbers},
 };
 
 int main(int argc, char **argv)

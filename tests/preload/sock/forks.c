@@ -227,6 +227,57 @@ static void shelled(void)
     KEPT(close(fd));
 }
 
+/* Asked by one process, answered to the other. */
+static void shared(void)
+{
+    int fd = called();
+
+    for (int i = 0; i < 3; i++) {
+        pid_t pid = forked();
+        if (pid == 0) {
+            post(fd, port, "m");
+            _exit(0);
+        }
+        must_end_well(pid);
+        MUST(read_status(fd) == 200);
+        post(fd, port, "m");
+        pid = forked();
+        if (pid == 0)
+            _exit(read_status(fd) != 200);
+        must_end_well(pid);
+    }
+    KEPT(close(fd));
+}
+
+/* Goes on in another program, which knows nothing of the connection (bash's exec 3<>/dev/tcp/...).
+ */
+static void executed(void)
+{
+    char number[16], text[16];
+    int fd = called();
+
+    KEPT(fcntl(fd, F_SETFD, 0));
+    post(fd, port, "m");
+    snprintf(number, sizeof number, "%d", fd);
+    snprintf(text, sizeof text, "%u", port);
+    fflush(stdout);
+    execl("/proc/self/exe", "forks", "after-exec", text, number, NULL);
+    MUST(!"executed");
+}
+
+static int inherited;
+
+static void after_exec(void)
+{
+    MUST(read_status(inherited) == 200);
+    call_on(inherited, port, "m");
+    MUST((size_t)KEPT(write(inherited, "x", 1)) == 1);
+    KEPT(close(inherited));
+    MUST(called() == inherited); /* its own on the same number */
+    KEPT(close(inherited));
+    calls++; /* the one before */
+}
+
 static const struct mode modes[] = {
     {"child-uses", child_uses},
     {"parent-closes", parent_closes},
@@ -235,14 +286,18 @@ static const struct mode modes[] = {
     {"vfork-closes", vfork_closes},
     {"vfork-executes", vfork_executes},
     {"spawned", spawned},
+    {"shared", shared},
+    {"executed", executed},
+    {"after-exec", after_exec},
     {"shelled", shelled},
 };
 
 int main(int argc, char **argv)
 {
-    MUST(argc == 3);
+    MUST(argc >= 3);
     port = (unsigned)atoi(argv[2]);
-    unsigned before = open_descriptors();
+    inherited = argc > 3 ? atoi(argv[3]) : -1;
+    unsigned before = open_descriptors() - (inherited >= 0);
     RUN_MODE(modes, argv[1]);
     printf("fine %u\n", calls);
     MUST(open_descriptors() == before);

@@ -9,6 +9,7 @@
 #include "sock.h"
 
 #include <pthread.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 
@@ -128,7 +129,40 @@ static void first(void)
     total = 0;
 }
 
-static const struct mode modes[] = {{"calls", calls}, {"threads", threads}, {"first", first}};
+static sigjmp_buf before_wait;
+
+static void jump(int number)
+{
+    (void)number;
+    siglongjmp(before_wait, 1);
+}
+
+/* A time-out as programs made it before there were others: out of the middle of a read. */
+static void jumps(void)
+{
+    struct sigaction action = {.sa_handler = jump};
+    struct itimerval timer = {{0, 0}, {0, 5000}};
+    static char text[512];
+
+    sigaction(SIGALRM, &action, NULL);
+    for (unsigned i = 0; i < total; i++) {
+        volatile int fd = plain_connected();
+        if (sigsetjmp(before_wait, 1) == 0) {
+            write_all(fd, text, request_for(text, port, "m") - 1); /* never answered */
+            MUST(setitimer(ITIMER_REAL, &timer, NULL) == 0);
+            read(fd, text, sizeof text);
+            MUST(!"back from read");
+        }
+        MUST(close(fd) == 0);
+        churn(i);
+        int other = plain_connected();
+        call_plainly(other);
+        MUST(close(other) == 0);
+    }
+}
+
+static const struct mode modes[] = {
+    {"calls", calls}, {"threads", threads}, {"first", first}, {"jumps", jumps}};
 
 int main(int argc, char **argv)
 {

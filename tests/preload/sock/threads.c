@@ -119,6 +119,50 @@ static void *use_and_close(void *number)
     return NULL;
 }
 
+/* A thread that waits for an answer which never comes: its request lacks the last byte. */
+static void *wait_for_nothing(void *connection)
+{
+    char text[512];
+    int fd = *(int *)connection;
+
+    write_all(fd, text, request_for(text, port, "m") - 1);
+    return (void *)(intptr_t)read(fd, text, sizeof text);
+}
+
+/* Ended by another thread's shutdown, as HTTP clients end theirs. */
+static void woken(void)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        int fd = connected(port);
+        MUST(pthread_create(&thread, NULL, wait_for_nothing, &fd) == 0);
+        usleep(5000);
+        KEPT(shutdown(fd, i % 2 ? SHUT_RD : SHUT_RDWR));
+        MUST(pthread_join(thread, &result) == 0 && (intptr_t)result <= 0);
+        KEPT(close(fd));
+        whole_call(port, "m");
+        calls++;
+    }
+}
+
+/* Ended in the middle of a read: whoever holds something there holds it for ever. */
+static void cancelled(void)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        pthread_t thread;
+        void *result = NULL;
+        int fd = connected(port);
+        MUST(pthread_create(&thread, NULL, wait_for_nothing, &fd) == 0);
+        usleep(5000);
+        MUST(pthread_cancel(thread) == 0);
+        MUST(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+        KEPT(close(fd));
+        whole_call(port, "m");
+        calls++;
+    }
+}
+
 static void run_all(void *(*body)(void *), unsigned count)
 {
     pthread_t threads[THREADS];
@@ -148,7 +192,11 @@ static void closers(void)
     run_all(use_and_close, THREADS);
 }
 
-static const struct mode modes[] = {{"loop", loop}, {"duplex", duplex}, {"closers", closers}};
+static const struct mode modes[] = {{"loop", loop},
+                                    {"duplex", duplex},
+                                    {"closers", closers},
+                                    {"woken", woken},
+                                    {"cancelled", cancelled}};
 
 int main(int argc, char **argv)
 {
