@@ -151,8 +151,6 @@ static void vfork_closes(void)
             close(fd);
             dup2(null, other);
             dup2(other, fd);
-            write(fd, "x", 1);
-            shutdown(null, SHUT_RD);
             if (i % 2)
                 close_range(3, ~0u, 0);
             _exit(0);
@@ -164,6 +162,28 @@ static void vfork_closes(void)
     }
     KEPT(close(fd));
     KEPT(close(other));
+    KEPT(close(null));
+}
+
+/* It may write to what the number is in it, though few do. The parent's calls may go uncounted
+ * then. */
+static void vfork_writes(void)
+{
+    int fd = called(), null = KEPT(open("/dev/null", O_RDWR | O_CLOEXEC));
+
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = vfork();
+        if (pid == 0) {
+            dup2(null, fd);
+            write(fd, "x", 1);
+            shutdown(fd, SHUT_RD);
+            _exit(0);
+        }
+        MUST(pid > 0);
+        must_end_well(pid);
+        call_on(fd, port, "m");
+    }
+    KEPT(close(fd));
     KEPT(close(null));
 }
 
@@ -284,6 +304,7 @@ static const struct mode modes[] = {
     {"in-the-middle", in_the_middle},
     {"crowd", crowd},
     {"vfork-closes", vfork_closes},
+    {"vfork-writes", vfork_writes},
     {"vfork-executes", vfork_executes},
     {"spawned", spawned},
     {"shared", shared},

@@ -8,6 +8,7 @@
 #include "sock.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 
 enum { THREADS = 64, POOL = 16 };
@@ -55,17 +56,22 @@ static void *call_in_turns(void *unused)
     return unused;
 }
 
-/* One thread writes without waiting, another reads: the usual split of a duplex client. */
+/* One thread writes, another reads: the usual split of a duplex client. */
+struct duplex {
+    int fd;
+    atomic_uint answers;
+};
+
 static void *read_answers(void *connection)
 {
-    int fd = *(int *)connection;
+    struct duplex *duplex = connection;
     char text[512];
 
-    for (unsigned answers = 0; answers < rounds;) {
-        ssize_t count = KEPT(read(fd, text, sizeof text));
+    while (duplex->answers < rounds) {
+        ssize_t count = KEPT(read(duplex->fd, text, sizeof text));
         MUST(count > 0);
         for (ssize_t i = 0; i < count; i++)
-            answers += text[i] == '}'; /* one in each */
+            duplex->answers += text[i] == '}'; /* one in each */
     }
     atomic_fetch_add(&calls, rounds);
     return NULL;
@@ -74,13 +80,16 @@ static void *read_answers(void *connection)
 static void *write_requests(void *unused)
 {
     pthread_t reader;
-    int fd = connected(port);
+    struct duplex duplex = {.fd = connected(port)};
 
-    MUST(pthread_create(&reader, NULL, read_answers, &fd) == 0);
-    for (unsigned i = 0; i < rounds; i++)
-        post(fd, port, "m");
+    MUST(pthread_create(&reader, NULL, read_answers, &duplex) == 0);
+    for (unsigned i = 0; i < rounds; i++) {
+        while (i - duplex.answers >= 8) /* more are not followed: shim_flow.h */
+            sched_yield();
+        post(duplex.fd, port, "m");
+    }
     MUST(pthread_join(reader, NULL) == 0);
-    KEPT(close(fd));
+    KEPT(close(duplex.fd));
     return unused;
 }
 
@@ -119,14 +128,25 @@ static void *use_and_close(void *number)
     return NULL;
 }
 
-/* A thread that waits for an answer which never comes: its request lacks the last byte. */
+/* A thread that waits for an answer which never comes. */
 static void *wait_for_nothing(void *connection)
 {
     char text[512];
-    int fd = *(int *)connection;
 
+    return (void *)(intptr_t)read(*(int *)connection, text, sizeof text);
+}
+
+/* Its request lacks the last byte. */
+static int half_asked(pthread_t *thread)
+{
+    static int fd;
+    char text[512];
+
+    fd = connected(port);
     write_all(fd, text, request_for(text, port, "m") - 1);
-    return (void *)(intptr_t)read(fd, text, sizeof text);
+    MUST(pthread_create(thread, NULL, wait_for_nothing, &fd) == 0);
+    usleep(5000); /* before its read or in it: both have to do */
+    return fd;
 }
 
 /* Ended by another thread's shutdown, as HTTP clients end theirs. */
@@ -135,9 +155,7 @@ static void woken(void)
     for (unsigned i = 0; i < rounds; i++) {
         pthread_t thread;
         void *result = NULL;
-        int fd = connected(port);
-        MUST(pthread_create(&thread, NULL, wait_for_nothing, &fd) == 0);
-        usleep(5000);
+        int fd = half_asked(&thread);
         KEPT(shutdown(fd, i % 2 ? SHUT_RD : SHUT_RDWR));
         MUST(pthread_join(thread, &result) == 0 && (intptr_t)result <= 0);
         KEPT(close(fd));
@@ -152,9 +170,7 @@ static void cancelled(void)
     for (unsigned i = 0; i < rounds; i++) {
         pthread_t thread;
         void *result = NULL;
-        int fd = connected(port);
-        MUST(pthread_create(&thread, NULL, wait_for_nothing, &fd) == 0);
-        usleep(5000);
+        int fd = half_asked(&thread);
         MUST(pthread_cancel(thread) == 0);
         MUST(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
         KEPT(close(fd));
