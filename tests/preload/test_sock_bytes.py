@@ -289,7 +289,7 @@ READS = ["read", "read-chk", "recv", "recv-chk", "recvfrom", "one-byte", "readv"
          "wait-all", "dont-wait", "dup", "duped-before"]
 WRITES = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64", "non-blocking"]
 THREADS = ["reader-thread", "poller-thread", "epoller-thread"]
-AFTERWARDS = ["write-again", "shutdown-write", "errors"]
+AFTERWARDS = ["write-again", "shutdown-write", "errors", "odd-flags"]
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["first", "kept"])

@@ -114,6 +114,13 @@ def test_stdio(program, breaker_env, server):
     assert calls["success"] >= 2 and calls["failure"] == 0, calls
 
 
+def test_what_is_read_elsewhere_is_no_answer(program, breaker_env, server):
+    command = (program("descriptors"), "read-elsewhere", server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", "5"]
+    calls = breaker_env.calls(server.key("m"))
+    assert (calls["success"], calls["failure"]) == (5, 0), calls
+
+
 def test_high_numbers(program, breaker_env, server):
     """Covered or not."""
     command = (program("descriptors"), "high-numbers", server.port)
@@ -174,7 +181,7 @@ def test_a_thousand_connections(trigger, program, breaker_env, servers):
 
 
 @pytest.mark.parametrize("mode, rounds, calls", [("loop", 10, 1280), ("duplex", 50, 800), ("woken", 10, 10),
-                                                ("cancelled", 10, 10)])
+                                                ("cancelled", 10, 10), ("cancel-due", 5, 15), ("small-stack", 5, 10)])
 def test_threads(mode, rounds, calls, program, breaker_env, server):
     command = (program("threads"), mode, server.port, rounds)
     assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["fine", str(calls)]
@@ -198,6 +205,12 @@ def test_signal_handlers(mode, program, breaker_env, server):
     assert_counted(breaker_env, server, int(main))
     calls = breaker_env.calls(server.key("h"))
     assert 0 < calls["success"] <= int(handler) and calls["failure"] == 0, (calls, handler)
+
+
+def test_a_handler_on_a_small_stack(program, breaker_env, server):
+    for run in (breaker_env.run_bare, breaker_env.run):
+        assert words_of(run(program("signals"), "small-stack", server.port, 20)) == ["fine", "0", "20"]
+    assert_counted(breaker_env, server, 20, model="h")
 
 
 def test_a_jump_out_of_a_read(program, breaker_env, server):

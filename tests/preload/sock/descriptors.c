@@ -371,6 +371,27 @@ static void by_stdio(void)
     MUST(fclose(in) == 0);
 }
 
+/* A question whose answer nobody saw, and then the number is a file's: what is read of that is no
+ * answer. */
+static void read_elsewhere(void)
+{
+    char text[512], path[] = "elsewhere-XXXXXX";
+
+    for (int i = 0; i < 5; i++) {
+        int fd = called();
+        post(fd, port, "m");
+        FILE *stream = fdopen(fd, "r");
+        MUST(stream && fread(text, 1, 20, stream) == 20 && fclose(stream) == 0);
+        strcpy(path, "elsewhere-XXXXXX");
+        MUST(mkostemp(path, O_CLOEXEC) == fd);
+        MUST(KEPT(pwrite(fd, "[section]\nkey = value\n", 22, 0)) == 22);
+        MUST(KEPT(read(fd, text, 10)) == 10 && memcmp(text, "[section]\n", 10) == 0);
+        MUST(KEPT(read(fd, text, sizeof text)) == 12 && KEPT(read(fd, text, sizeof text)) == 0);
+        KEPT(unlink(path));
+        KEPT(close(fd));
+    }
+}
+
 /* As high as a number may be. */
 static void high_numbers(void)
 {
@@ -408,6 +429,7 @@ static const struct mode modes[] = {
     {"reused-by-connection", reused_by_connection},
     {"another-way", by_another_way},
     {"stdio", by_stdio},
+    {"read-elsewhere", read_elsewhere},
     {"high-numbers", high_numbers},
 };
 

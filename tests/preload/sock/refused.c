@@ -571,6 +571,20 @@ static void without_error(void)
     read_rest();
 }
 
+/* There is no error queue and no urgent data, and bytes may be thrown away unread. */
+static void by_odd_flags(void)
+{
+    char text[100];
+
+    post_shut();
+    MUST(recv(fd, text, sizeof text, MSG_ERRQUEUE) == -1 && errno == EAGAIN);
+    MUST(recv(fd, text, sizeof text, MSG_OOB) == -1 && errno == EINVAL);
+    MUST(KEPT(recv(fd, text, 20, MSG_PEEK)) == 20);
+    MUST(KEPT(recv(fd, NULL, 20, MSG_TRUNC)) == 20);
+    take(text, 20);
+    read_rest();
+}
+
 static const struct mode modes[] = {
     {"poll", wait_by_poll},
     {"poll-before", wait_by_poll_between_reads},
@@ -609,6 +623,7 @@ static const struct mode modes[] = {
     {"write-again", write_again},
     {"shutdown-write", shut_write},
     {"errors", without_error},
+    {"odd-flags", by_odd_flags},
 };
 
 int main(int argc, char **argv)

@@ -129,6 +129,20 @@ static void first(void)
     total = 0;
 }
 
+/* The first calls of all, in a handler on a stack of its own. */
+static void small_stack(void)
+{
+    static char memory[16384];
+    const stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART | SA_ONSTACK};
+
+    MUST(sigaltstack(&stack, NULL) == 0);
+    sigaction(SIGUSR1, &action, NULL);
+    for (unsigned i = 0; i < total; i++)
+        raise(SIGUSR1);
+    total = 0;
+}
+
 static sigjmp_buf before_wait;
 
 static void jump(int number)
@@ -161,8 +175,11 @@ static void jumps(void)
     }
 }
 
-static const struct mode modes[] = {
-    {"calls", calls}, {"threads", threads}, {"first", first}, {"jumps", jumps}};
+static const struct mode modes[] = {{"calls", calls},
+                                    {"threads", threads},
+                                    {"first", first},
+                                    {"jumps", jumps},
+                                    {"small-stack", small_stack}};
 
 int main(int argc, char **argv)
 {

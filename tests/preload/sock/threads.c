@@ -10,6 +10,8 @@
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <limits.h>
+#include <sys/sendfile.h>
 
 enum { THREADS = 64, POOL = 16 };
 
@@ -179,6 +181,91 @@ static void cancelled(void)
     }
 }
 
+/* A cancellation that is due acts where it would without us, and leaves nothing held. */
+static bool sent_file;
+
+static void *send_file_cancelled(void *connection)
+{
+    char text[512];
+    int fd = *(int *)connection;
+    size_t length = request_for(text, port, "m");
+    FILE *file = tmpfile();
+
+    MUST(file && fwrite(text, 1, length, file) == length && fflush(file) == 0);
+    MUST(pthread_cancel(pthread_self()) == 0);
+    sent_file =
+        sendfile(fd, fileno(file), &(off_t){0}, length) == (ssize_t)length; /* no such point */
+    fclose(file);
+    pthread_testcancel();
+    MUST(!"here");
+    return NULL;
+}
+
+static void *write_cancelled(void *connection)
+{
+    char text[512];
+
+    MUST(pthread_cancel(pthread_self()) == 0);
+    write(*(int *)connection, text, request_for(text, port, "m")); /* a point: nothing is written */
+    MUST(!"here");
+    return NULL;
+}
+
+static void run_cancelled(void *(*body)(void *), int *fd)
+{
+    pthread_t thread;
+    void *result = NULL;
+
+    MUST(pthread_create(&thread, NULL, body, fd) == 0);
+    MUST(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
+}
+
+static void cancel_due(void)
+{
+    for (unsigned i = 0; i < rounds; i++) {
+        int fd = connected(port);
+        run_cancelled(write_cancelled, &fd);
+        int64_t since = now_ms();
+        call_on(fd, port, "m");
+        run_cancelled(send_file_cancelled, &fd);
+        MUST(sent_file && read_status(fd) == 200);
+        call_on(fd, port, "m");
+        MUST(now_ms() - since < 2000);
+        KEPT(close(fd));
+        calls += 3;
+    }
+}
+
+static void *call_on_small_stack(void *unused)
+{
+    whole_call(port, "m");
+    int fd = connected(port);
+    FILE *file = tmpfile();
+    char text[512];
+    size_t length = request_for(text, port, "m");
+
+    MUST(file && fwrite(text, 1, length, file) == length && fflush(file) == 0);
+    MUST(sendfile(fd, fileno(file), &(off_t){0}, length) == (ssize_t)length);
+    MUST(read_status(fd) == 200);
+    KEPT(close(fd));
+    fclose(file);
+    calls += 2;
+    return unused;
+}
+
+static void small_stack(void)
+{
+    pthread_attr_t attributes;
+    pthread_t thread;
+
+    pthread_attr_init(&attributes);
+    MUST(pthread_attr_setstacksize(&attributes, PTHREAD_STACK_MIN) == 0);
+    for (unsigned i = 0; i < rounds; i++) {
+        MUST(pthread_create(&thread, &attributes, call_on_small_stack, NULL) == 0);
+        MUST(pthread_join(thread, NULL) == 0);
+    }
+}
+
 static void run_all(void *(*body)(void *), unsigned count)
 {
     pthread_t threads[THREADS];
@@ -212,7 +299,9 @@ static const struct mode modes[] = {{"loop", loop},
                                     {"duplex", duplex},
                                     {"closers", closers},
                                     {"woken", woken},
-                                    {"cancelled", cancelled}};
+                                    {"cancelled", cancelled},
+                                    {"cancel-due", cancel_due},
+                                    {"small-stack", small_stack}};
 
 int main(int argc, char **argv)
 {
