@@ -59,6 +59,11 @@ def chunks(request):
     return [whole[a:b] for a, b in zip(ends, ends[1:])]
 
 
+def small_chunks(request):
+    return [b"HTTP/1.1 200 OK\r\nTransfer-", b"Encoding: chunked\r\n\r\n5;x\r", b"\nhello\r\n1", b"0\r\n",
+            b"0123456789abcdef\r\n0\r", b"\n\r", b"\n"]
+
+
 def events(request):
     yield b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
     for number in range(EVENTS):
@@ -231,9 +236,12 @@ def test_refused_raw_writes(shape, before, breaker_env, shut_recorder):
     assert_synthetic(received)
 
 
-def test_refused_among_pipelined(breaker_env, shut_recorder):
-    """What was asked before is answered before; what comes after is not sent."""
-    told = run_refused(breaker_env, raw("pipelined", shut_recorder, SMALL, "m", "m", "shut", "m")).decode().split()
+@pytest.mark.parametrize("shape, size", [("pipelined", SMALL), ("pipelined", MEDIUM), ("pipelined-writev", SMALL),
+                                         ("pipelined-sendmsg", SMALL), ("pipelined-asyncio", MEDIUM),
+                                         ("pipelined-asyncio", BIG // 10)])
+def test_refused_among_pipelined(shape, size, breaker_env, shut_recorder):
+    """What was asked before is answered before, in however many writes it leaves; what comes after is not sent."""
+    told = run_refused(breaker_env, raw(shape, shut_recorder, size, "m", "m", "shut", "m")).decode().split()
     assert told == ["200", "200", "503", "end"]
     connection = assert_cut_off(breaker_env, shut_recorder, ("m", "m"))
     received = (breaker_env.directory / "received").read_bytes()
@@ -299,3 +307,17 @@ def test_refused_in_c(mode, kept, refused, breaker_env, shut_recorder):
     out = run_refused(breaker_env, (refused, mode, shut_recorder.port, int(kept)))
     assert_synthetic(out)
     assert_cut_off(breaker_env, shut_recorder, ("m",) if kept else ())
+
+
+BEHIND = ["behind-blocking", "behind-thread", "behind-poll", "behind-edge", "behind-level", "behind-one-shot"]
+
+
+@pytest.mark.parametrize("answer", [plain, byte_by_byte, small_chunks], ids=lambda answer: answer.__name__)
+@pytest.mark.parametrize("mode", BEHIND)
+def test_refused_behind_in_c(mode, answer, refused, breaker_env, shut_recorder):
+    """In one write with a good request: its answer comes first, however slowly, then ours."""
+    shut_recorder.answer = answer
+    out = run_refused(breaker_env, (refused, mode, shut_recorder.port, 0))
+    connection = assert_cut_off(breaker_env, shut_recorder, ("m",))
+    assert out.startswith(connection.sent)
+    assert_synthetic(out[len(connection.sent):])

@@ -218,7 +218,14 @@ SHAPES = {"whole": whole, "one-byte": one_byte, "large-writes": large_writes, "s
 def pipelined(sock):
     """In one write; further writes only for what the kernel left over."""
     requests = [head_of(body) + body for body in map(body_of, MODELS)]
-    send_all(sock, b"".join(requests))
+    data = b"".join(requests)
+    pieces = [data[at : at + 20] for at in range(0, len(data), 20)]
+    if SHAPE == "pipelined-writev":
+        gather(sock, pieces, lambda pieces: os.writev(sock.fileno(), pieces))
+    elif SHAPE == "pipelined-sendmsg":
+        gather(sock, pieces, sock.sendmsg)
+    else:
+        send_all(sock, data)
     for _ in MODELS:
         if not read_answer(sock):
             return
@@ -234,9 +241,10 @@ async def by_asyncio():
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100_000)
     await loop.sock_connect(sock, ("127.0.0.1", PORT))
     reader, writer = await asyncio.open_connection(sock=sock, limit=1 << 20)
-    for model in MODELS:
-        body = body_of(model)
-        data = head_of(body) + body
+    requests = [head_of(body) + body for body in map(body_of, MODELS)]
+    if SHAPE == "pipelined-asyncio":
+        requests = [b"".join(requests)] + [b""] * (len(MODELS) - 1)
+    for data in requests:
         sent.extend(data)
         for at in range(0, len(data), 1_000_000):
             writer.write(data[at : at + 1_000_000])
@@ -247,7 +255,7 @@ async def by_asyncio():
             if not got:
                 break
         told.append(str(status) if status else "end")
-        if told[-1] == "end":
+        if told[-1] in ("end", "503"):
             break
     if told[-1] == "503":
         received.extend(await reader.read())
@@ -259,7 +267,7 @@ def blocking():
     with socket.create_connection(("127.0.0.1", PORT), timeout=20) as sock:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.settimeout(None)
-        if SHAPE == "pipelined":
+        if SHAPE.startswith("pipelined"):
             pipelined(sock)
         else:
             for model in MODELS:
@@ -272,7 +280,7 @@ def blocking():
             told.append("end")
 
 
-asyncio.run(by_asyncio()) if SHAPE == "asyncio" else blocking()
+asyncio.run(by_asyncio()) if SHAPE.endswith("asyncio") else blocking()
 for name, data in (("sent", sent), ("received", received)):
     with open(name, "wb") as file:
         file.write(data)

@@ -24,6 +24,7 @@ static int fd;
 static char request[512];
 static size_t length;
 
+static bool pipelined; /* another answer comes before */
 static char got[8192];
 static size_t have;
 
@@ -33,7 +34,8 @@ static void take(const void *data, ssize_t count)
     MUST(have + (size_t)count <= sizeof got);
     memcpy(got + have, data, (size_t)count);
     have += (size_t)count;
-    MUST(memcmp(got, "HTTP/1.1 503", have < 12 ? have : 12) == 0, "refused: %.12s", got);
+    MUST(pipelined || memcmp(got, "HTTP/1.1 503", have < 12 ? have : 12) == 0, "refused: %.12s",
+         got);
 }
 
 static void post_shut(void)
@@ -585,6 +587,96 @@ static void by_odd_flags(void)
     read_rest();
 }
 
+/* --- behind a request that is answered -----------------------------------------------------------
+ */
+
+/* Both in one write. */
+static void post_both(void)
+{
+    char both[1024];
+    size_t first = request_for(both, port, "m");
+
+    memcpy(both + first, request, length);
+    pipelined = true;
+    write_all(fd, both, first + length);
+}
+
+static void behind_blocking(void)
+{
+    post_both();
+    read_rest();
+}
+
+static void behind_in_thread(void)
+{
+    pthread_t thread;
+
+    pipelined = true;
+    MUST(pthread_create(&thread, NULL, read_in_thread, NULL) == 0);
+    await_sleep();
+    post_both();
+    MUST(pthread_join(thread, NULL) == 0);
+}
+
+/* All that is there, without blocking; false at the end of the stream. */
+static bool drain(void)
+{
+    char text[64];
+    ssize_t count;
+
+    while ((count = recv(fd, text, sizeof text, MSG_DONTWAIT)) > 0)
+        take(text, count);
+    MUST(count == 0 || errno == EAGAIN);
+    return count != 0;
+}
+
+static void behind_poll(void)
+{
+    struct pollfd one = {.fd = fd, .events = POLLIN};
+
+    post_both();
+    do
+        MUST(KEPT(poll(&one, 1, AT_ONCE_MS)) == 1 && one.revents & POLLIN);
+    while (drain());
+}
+
+static void behind_events(uint32_t events)
+{
+    int epoll = watched(events);
+
+    post_both();
+    do
+        wait_in(epoll);
+    while (drain());
+    close(epoll);
+}
+
+static void behind_edge(void)
+{
+    behind_events(EPOLLIN | EPOLLET);
+}
+
+static void behind_level(void)
+{
+    behind_events(EPOLLIN);
+}
+
+/* Armed anew after each event, as many loops have it. */
+static void behind_one_shot(void)
+{
+    int epoll = watched(EPOLLIN | EPOLLONESHOT);
+    struct epoll_event event = {.events = EPOLLIN | EPOLLONESHOT, .data.fd = fd};
+
+    post_both();
+    for (;;) {
+        wait_in(epoll);
+        if (!drain())
+            break;
+        KEPT(epoll_ctl(epoll, EPOLL_CTL_MOD, fd, &event));
+    }
+    close(epoll);
+}
+
 static const struct mode modes[] = {
     {"poll", wait_by_poll},
     {"poll-before", wait_by_poll_between_reads},
@@ -624,6 +716,12 @@ static const struct mode modes[] = {
     {"shutdown-write", shut_write},
     {"errors", without_error},
     {"odd-flags", by_odd_flags},
+    {"behind-blocking", behind_blocking},
+    {"behind-thread", behind_in_thread},
+    {"behind-poll", behind_poll},
+    {"behind-edge", behind_edge},
+    {"behind-level", behind_level},
+    {"behind-one-shot", behind_one_shot},
 };
 
 int main(int argc, char **argv)
