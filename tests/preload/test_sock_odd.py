@@ -188,6 +188,13 @@ def test_threads(mode, rounds, calls, program, breaker_env, server):
     assert_counted(breaker_env, server, calls)
 
 
+def test_forks_beside_threads(program, breaker_env, server):
+    for run in (breaker_env.run_bare, breaker_env.run):
+        fine, calls = words_of(run(program("threads"), "forking", server.port, 50))
+        assert fine == "fine" and int(calls) > 150
+    assert_counted(breaker_env, server, int(calls))
+
+
 def test_threads_that_close_each_others(program, breaker_env, server):
     command = (program("threads"), "closers", server.port, 20)
     for run in (breaker_env.run_bare, breaker_env.run):

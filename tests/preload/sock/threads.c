@@ -12,6 +12,7 @@
 #include <stdatomic.h>
 #include <limits.h>
 #include <sys/sendfile.h>
+#include <sys/wait.h>
 
 enum { THREADS = 64, POOL = 16 };
 
@@ -298,6 +299,44 @@ static void duplex(void)
     run_all(write_requests, THREADS / 4);
 }
 
+static atomic_bool enough;
+
+static void *call_until_enough(void *unused)
+{
+    while (!enough) {
+        whole_call(port, "m");
+        calls++;
+    }
+    return unused;
+}
+
+/* Forks at any moment of the others' calls: what they hold then is nobody's in the child. */
+static void forking(void)
+{
+    pthread_t threads[8];
+
+    for (int i = 0; i < 8; i++)
+        MUST(pthread_create(&threads[i], NULL, call_until_enough, NULL) == 0);
+    for (unsigned i = 0; i < rounds; i++) {
+        int status = -1, fd = connected(port);
+        pid_t pid = KEPT(fork());
+        if (pid == 0) {
+            alarm(BOUND_S);
+            close(fd);
+            whole_call(port, "m");
+            whole_call(port, "m");
+            _exit(0);
+        }
+        MUST(waitpid(pid, &status, 0) == pid && status == 0, "status %x", status);
+        call_on(fd, port, "m");
+        KEPT(close(fd));
+        calls += 3;
+    }
+    enough = true;
+    for (int i = 0; i < 8; i++)
+        MUST(pthread_join(threads[i], NULL) == 0);
+}
+
 static void closers(void)
 {
     for (unsigned i = 0; i < THREADS; i++)
@@ -307,6 +346,7 @@ static void closers(void)
 
 static const struct mode modes[] = {{"loop", loop},
                                     {"duplex", duplex},
+                                    {"forking", forking},
                                     {"closers", closers},
                                     {"woken", woken},
                                     {"cancelled", cancelled},
