@@ -1,18 +1,21 @@
 /*
  * bench_descriptor.c - libc calls on descriptors that are nobody's LLM connection, one by one.
  *
- *   bench_descriptor                 reads lines "WAY COUNT", answers each with the ns they took
- *   bench_descriptor ways            one line per way: "WAY FUNCTION..." (what one round calls)
- *   bench_descriptor calls COUNT     COUNT rounds of every way: for strace, from outside
- *   bench_descriptor instructions    one line per way: "WAY INSTRUCTIONS" of one round in user
- * mode, by single-stepping; x86-64 only, elsewhere exits 77
+ *   bench_descriptor ways                  a line per way: "WAY FUNCTION..." (what a round calls)
+ *   bench_descriptor calls COUNT           COUNT rounds of every way: for strace, from outside
+ *   bench_descriptor times ROUNDS COUNT    ROUNDS lines per way: "WAY BARE SEEN", ns of COUNT
+ * rounds bench_descriptor instructions          a line per way: "WAY BARE SEEN", instructions of
+ * one round in user mode; x86-64 only, elsewhere exits 77
  *
- * The same program runs with and without a preload; what differs is the preload's. A way is named
- * by its function, and by its descriptor where that matters: "unix" one of a socketpair, "accepted"
- * the server's end of a TCP connection, "forgotten" the client's end of one whose first bytes were
- * no HTTP. Each takes the cheapest form that the kernel answers at once. A round whose result is
- * not the expected one fails the whole run: nothing would be told by its time.
+ * SEEN are the functions that the program was linked to, a preload's where there is one; BARE the
+ * same of libc itself. Both are called in one process on the same descriptors, in turns: what
+ * differs is the preload's, and nothing without one. A way is named by its function, and by its
+ * descriptor where that matters: "unix" one of a socketpair, "accepted" the server's end of a TCP
+ * connection, "forgotten" the client's end of one whose first bytes were no HTTP. Each takes the
+ * cheapest form that the kernel answers at once. A round whose result is not the expected one
+ * fails the whole run: nothing would be told by its cost.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -21,8 +24,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/sendfile.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -34,15 +37,72 @@
 #define COUNT_MAX 10000000
 #define WARM_UP   100
 
-/* What _FORTIFY_SOURCE makes of read and recv. */
+/* What _FORTIFY_SOURCE makes of read, recv and recvfrom. */
 extern ssize_t __read_chk(int fd, void *buffer, size_t count, size_t size);
 extern ssize_t __recv_chk(int fd, void *buffer, size_t count, size_t size, int flags);
 extern ssize_t __recvfrom_chk(int fd, void *buffer, size_t count, size_t size, int flags,
                               struct sockaddr *from, socklen_t *len);
 
+/* --- the functions -------------------------------------------------------------------------- */
+
+#define FUNCTIONS(F)                                                                               \
+    F(read)                                                                                        \
+    F(__read_chk)                                                                                  \
+    F(readv)                                                                                       \
+    F(write)                                                                                       \
+    F(writev)                                                                                      \
+    F(sendfile)                                                                                    \
+    F(sendfile64)                                                                                  \
+    F(close)                                                                                       \
+    F(close_range)                                                                                 \
+    F(dup)                                                                                         \
+    F(dup2)                                                                                        \
+    F(dup3)                                                                                        \
+    F(fcntl)                                                                                       \
+    F(fcntl64)                                                                                     \
+    F(syscall)                                                                                     \
+    F(connect)                                                                                     \
+    F(shutdown)                                                                                    \
+    F(getsockopt)                                                                                  \
+    F(getpeername)                                                                                 \
+    F(send)                                                                                        \
+    F(sendto)                                                                                      \
+    F(sendmsg)                                                                                     \
+    F(sendmmsg)                                                                                    \
+    F(recv)                                                                                        \
+    F(__recv_chk)                                                                                  \
+    F(recvfrom)                                                                                    \
+    F(__recvfrom_chk)                                                                              \
+    F(recvmsg)                                                                                     \
+    F(recvmmsg)
+
+struct functions {
+#define F(name) __typeof__(name) *name;
+    FUNCTIONS(F)
+#undef F
+};
+
+static const struct functions seen = {
+#define F(name) .name = name,
+    FUNCTIONS(F)
+#undef F
+};
+static struct functions bare;
+
+static bool find_bare(void)
+{
+    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    bool found = libc != NULL;
+
+#define F(name) found = found && (*(void **)&bare.name = dlsym(libc, #name));
+    FUNCTIONS(F)
+#undef F
+    return found;
+}
+
 /* --- the descriptors ------------------------------------------------------------------------ */
 
-static int null, zero, file, unix_end, alone, spare, accepted, forgotten;
+static int null, zero, file, unix_end, other_end, alone, spare, accepted, forgotten;
 
 static char byte[1];
 static struct iovec one_byte = {byte, 1};
@@ -84,6 +144,7 @@ static bool open_all(void)
         socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair))
         return false;
     unix_end = pair[0];
+    other_end = pair[1];
     one_of_many.msg_hdr = one_message;
     return open_connection();
 }
@@ -95,129 +156,132 @@ static bool would_block(ssize_t got)
     return got < 0 && errno == EAGAIN;
 }
 
-static bool connect_unix(void)
+static bool connect_unix(const struct functions *f)
 {
-    static const struct sockaddr_un nobody = {.sun_family = AF_UNIX, .sun_path = "/dev/null/x"};
+    static const struct sockaddr_un nobody = {.sun_family = AF_UNIX}; /* too short: no address */
 
-    return connect(alone, (const struct sockaddr *)&nobody, sizeof nobody) < 0;
+    return f->connect(alone, (const struct sockaddr *)&nobody, sizeof nobody.sun_family) < 0;
 }
 
-static bool get_option(int fd, int option)
+static bool get_error(const struct functions *f, int fd)
 {
     int value;
     socklen_t len = sizeof value;
 
-    return getsockopt(fd, SOL_SOCKET, option, &value, &len) == 0;
+    return f->getsockopt(fd, SOL_SOCKET, SO_ERROR, &value, &len) == 0;
 }
 
-static bool get_peer(int fd)
+static bool get_peer(const struct functions *f, int fd)
 {
     peer_len = sizeof peer;
-    return getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0;
+    return f->getpeername(fd, (struct sockaddr *)&peer, &peer_len) == 0;
 }
 
-static bool closes(int fd)
+static bool closes(const struct functions *f, int fd)
 {
-    return fd >= 0 && close(fd) == 0;
+    return fd >= 0 && f->close(fd) == 0;
 }
 
-static bool closes_raw(int fd)
+static bool there_and_back(const struct functions *f, int from, int to)
 {
-    return fd >= 0 && syscall(SYS_close, fd) == 0;
+    return f->send(from, byte, 1, 0) == 1 && f->recv(to, byte, 1, 0) == 1;
 }
 
-static bool there_and_back(int from, int to)
-{
-    return send(from, byte, 1, 0) == 1 && recv(to, byte, 1, 0) == 1;
-}
-
-/* W(way, the functions that one round calls, the round). A round of two calls is two calls' price.
- */
+/* W(way, the functions that one round calls, the round) */
 #define WAYS(W)                                                                                    \
     W(nothing, "", true)                                                                           \
-    W(read, "read", read(zero, byte, 1) == 1)                                                      \
-    W(__read_chk, "__read_chk", __read_chk(zero, byte, 1, sizeof byte) == 1)                       \
-    W(readv, "readv", readv(zero, &one_byte, 1) == 1)                                              \
-    W(write, "write", write(null, byte, 1) == 1)                                                   \
-    W(writev, "writev", writev(null, &one_byte, 1) == 1)                                           \
-    W(sendfile, "sendfile", sendfile(null, file, NULL, 0) == 0)                                    \
-    W(sendfile64, "sendfile64", sendfile64(null, file, NULL, 0) == 0)                              \
-    W(dup_close, "dup close", closes(dup(null)))                                                   \
-    W(dup2, "dup2", dup2(null, spare) == spare)                                                    \
-    W(dup2_itself, "dup2", dup2(null, null) == null)                                               \
-    W(dup3, "dup3", dup3(null, spare, O_CLOEXEC) == spare)                                         \
-    W(fcntl, "fcntl", fcntl(null, F_GETFD) >= 0)                                                   \
-    W(fcntl64, "fcntl64", fcntl64(null, F_GETFD) >= 0)                                             \
-    W(fcntl_dup_close, "fcntl close", closes(fcntl(null, F_DUPFD_CLOEXEC, 3)))                     \
-    W(fcntl64_dup_close, "fcntl64 close", closes(fcntl64(null, F_DUPFD_CLOEXEC, 3)))               \
-    W(close_range, "close_range", close_range(1000000, ~0U, 0) == 0)                               \
-    W(syscall, "syscall", syscall(SYS_getppid) >= 0)                                               \
-    W(dup_syscall_close, "dup syscall", closes_raw(dup(null)))                                     \
-    W(connect_unix, "connect", connect_unix())                                                     \
-    W(shutdown_unix, "shutdown", shutdown(alone, SHUT_RD) == 0)                                    \
-    W(getsockopt_unix, "getsockopt", get_option(unix_end, SO_ERROR))                               \
-    W(getpeername_unix, "getpeername", get_peer(unix_end))                                         \
-    W(send_unix, "send", send(unix_end, byte, 0, 0) == 0)                                          \
-    W(sendto_unix, "sendto", sendto(unix_end, byte, 0, 0, NULL, 0) == 0)                           \
-    W(sendmsg_unix, "sendmsg", sendmsg(unix_end, &no_bytes, 0) == 0)                               \
-    W(sendmmsg_unix, "sendmmsg", sendmmsg(unix_end, &none_of_many, 1, 0) == 1)                     \
-    W(recv_unix, "recv", would_block(recv(unix_end, byte, 1, 0)))                                  \
-    W(__recv_chk_unix, "__recv_chk", would_block(__recv_chk(unix_end, byte, 1, 1, 0)))             \
-    W(recvfrom_unix, "recvfrom", would_block(recvfrom(unix_end, byte, 1, 0, NULL, NULL)))          \
+    W(read, "read", f->read(zero, byte, 1) == 1)                                                   \
+    W(__read_chk, "__read_chk", f->__read_chk(zero, byte, 1, sizeof byte) == 1)                    \
+    W(readv, "readv", f->readv(zero, &one_byte, 1) == 1)                                           \
+    W(write, "write", f->write(null, byte, 1) == 1)                                                \
+    W(writev, "writev", f->writev(null, &one_byte, 1) == 1)                                        \
+    W(sendfile, "sendfile", f->sendfile(null, file, NULL, 0) == 0)                                 \
+    W(sendfile64, "sendfile64", f->sendfile64(null, file, NULL, 0) == 0)                           \
+    W(dup_close, "dup close", closes(f, f->dup(null)))                                             \
+    W(dup2, "dup2", f->dup2(null, spare) == spare)                                                 \
+    W(dup2_itself, "dup2", f->dup2(null, null) == null)                                            \
+    W(dup3, "dup3", f->dup3(null, spare, O_CLOEXEC) == spare)                                      \
+    W(fcntl, "fcntl", f->fcntl(null, F_GETFD) >= 0)                                                \
+    W(fcntl64, "fcntl64", f->fcntl64(null, F_GETFD) >= 0)                                          \
+    W(fcntl_dup_close, "fcntl close", closes(f, f->fcntl(null, F_DUPFD_CLOEXEC, 3)))               \
+    W(fcntl64_dup_close, "fcntl64 close", closes(f, f->fcntl64(null, F_DUPFD_CLOEXEC, 3)))         \
+    W(close_range, "close_range", f->close_range(1000000, ~0U, 0) == 0)                            \
+    W(syscall, "syscall", f->syscall(SYS_getppid) >= 0)                                            \
+    W(dup_syscall_close, "dup syscall", f->syscall(SYS_close, f->dup(null)) == 0)                  \
+    W(connect_unix, "connect", connect_unix(f))                                                    \
+    W(shutdown_unix, "shutdown", f->shutdown(alone, SHUT_RD) == 0)                                 \
+    W(getsockopt_unix, "getsockopt", get_error(f, unix_end))                                       \
+    W(getpeername_unix, "getpeername", get_peer(f, unix_end))                                      \
+    W(send_unix, "send", f->send(unix_end, byte, 0, 0) == 0)                                       \
+    W(sendto_unix, "sendto", f->sendto(unix_end, byte, 0, 0, NULL, 0) == 0)                        \
+    W(sendmsg_unix, "sendmsg", f->sendmsg(unix_end, &no_bytes, 0) == 0)                            \
+    W(sendmmsg_unix, "sendmmsg", f->sendmmsg(unix_end, &none_of_many, 1, 0) == 1)                  \
+    W(recv_unix, "recv", would_block(f->recv(unix_end, byte, 1, 0)))                               \
+    W(__recv_chk_unix, "__recv_chk", would_block(f->__recv_chk(unix_end, byte, 1, 1, 0)))          \
+    W(recvfrom_unix, "recvfrom", would_block(f->recvfrom(unix_end, byte, 1, 0, NULL, NULL)))       \
     W(__recvfrom_chk_unix, "__recvfrom_chk",                                                       \
-      would_block(__recvfrom_chk(unix_end, byte, 1, 1, 0, NULL, NULL)))                            \
-    W(recvmsg_unix, "recvmsg", would_block(recvmsg(unix_end, &one_message, 0)))                    \
-    W(recvmmsg_unix, "recvmmsg", would_block(recvmmsg(unix_end, &one_of_many, 1, 0, NULL)))        \
-    W(read_accepted, "read", would_block(read(accepted, byte, 1)))                                 \
-    W(recv_accepted, "recv", would_block(recv(accepted, byte, 1, 0)))                              \
-    W(send_accepted, "send", send(accepted, byte, 0, 0) == 0)                                      \
-    W(getsockopt_accepted, "getsockopt", get_option(accepted, SO_ERROR))                           \
-    W(read_forgotten, "read", would_block(read(forgotten, byte, 1)))                               \
-    W(recv_forgotten, "recv", would_block(recv(forgotten, byte, 1, 0)))                            \
-    W(send_forgotten, "send", send(forgotten, byte, 0, 0) == 0)                                    \
-    W(getsockopt_forgotten, "getsockopt", get_option(forgotten, SO_ERROR))                         \
-    W(getpeername_forgotten, "getpeername", get_peer(forgotten))                                   \
-    W(send_recv_forgotten, "send recv", there_and_back(forgotten, accepted))                       \
-    W(send_recv_accepted, "send recv", there_and_back(accepted, forgotten))
+      would_block(f->__recvfrom_chk(unix_end, byte, 1, 1, 0, NULL, NULL)))                         \
+    W(recvmsg_unix, "recvmsg", would_block(f->recvmsg(unix_end, &one_message, 0)))                 \
+    W(recvmmsg_unix, "recvmmsg", would_block(f->recvmmsg(unix_end, &one_of_many, 1, 0, NULL)))     \
+    W(read_accepted, "read", would_block(f->read(accepted, byte, 1)))                              \
+    W(recv_accepted, "recv", would_block(f->recv(accepted, byte, 1, 0)))                           \
+    W(send_accepted, "send", f->send(accepted, byte, 0, 0) == 0)                                   \
+    W(getsockopt_accepted, "getsockopt", get_error(f, accepted))                                   \
+    W(read_forgotten, "read", would_block(f->read(forgotten, byte, 1)))                            \
+    W(recv_forgotten, "recv", would_block(f->recv(forgotten, byte, 1, 0)))                         \
+    W(send_forgotten, "send", f->send(forgotten, byte, 0, 0) == 0)                                 \
+    W(getsockopt_forgotten, "getsockopt", get_error(f, forgotten))                                 \
+    W(getpeername_forgotten, "getpeername", get_peer(f, forgotten))                                \
+    W(send_recv_unix, "send recv", there_and_back(f, unix_end, other_end))
 
 struct way {
     const char *name, *functions;
-    bool (*round)(void);
+    bool (*round)(const struct functions *f);
 };
 
-#define W(name, functions, round)                                                                  \
-    static bool way_##name(void)                                                                   \
+#define W(name, called, round)                                                                     \
+    static bool way_##name(const struct functions *f)                                              \
     {                                                                                              \
+        (void)f;                                                                                   \
         return round;                                                                              \
     }
 WAYS(W)
 #undef W
 
 static const struct way ways[] = {
-#define W(name, functions, round) {#name, functions, way_##name},
+#define W(name, called, round) {#name, called, way_##name},
     WAYS(W)
 #undef W
 };
 #define WAY_COUNT (sizeof ways / sizeof ways[0])
 
-static bool rounds(const struct way *way, unsigned long count)
+static bool rounds(const struct way *way, const struct functions *f, unsigned long count)
 {
     bool as_expected = true;
 
     for (unsigned long i = 0; i < count; i++)
-        as_expected &= way->round();
+        as_expected &= way->round(f);
+    if (!as_expected)
+        fprintf(stderr, "bench_descriptor: %s did not end as expected\n", way->name);
     return as_expected;
 }
 
-static const struct way *way_of(const char *name)
+/* --- what is told of them ------------------------------------------------------------------- */
+
+static int list(void)
 {
     for (size_t i = 0; i < WAY_COUNT; i++)
-        if (strcmp(ways[i].name, name) == 0)
-            return &ways[i];
-    return NULL;
+        printf("%s %s\n", ways[i].name, ways[i].functions);
+    return 0;
 }
 
-/* --- what is told of them ------------------------------------------------------------------- */
+static int calls(const struct functions *f, unsigned long count)
+{
+    for (size_t i = 0; i < WAY_COUNT; i++)
+        if (!rounds(&ways[i], f, count))
+            return 1;
+    return 0;
+}
 
 static uint64_t now_ns(void)
 {
@@ -227,34 +291,31 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int blocks(void)
+/* One line; the turn decides who goes first, so that none is always behind the other. */
+static bool time_both(const struct way *way, unsigned long turn, unsigned long count)
 {
-    char line[128], name[64];
-    unsigned long count;
+    const struct functions *const both[2] = {&bare, &seen};
+    unsigned long long took[2];
 
-    while (fgets(line, sizeof line, stdin)) {
-        const struct way *way;
-        if (sscanf(line, "%63s %lu", name, &count) != 2 || count > COUNT_MAX ||
-            !(way = way_of(name)))
-            return 2;
+    for (unsigned i = 0; i < 2; i++) {
+        unsigned which = (turn + i) % 2;
         uint64_t begun = now_ns();
-        bool as_expected = rounds(way, count);
-        uint64_t took = now_ns() - begun;
-        if (!as_expected)
-            return 1;
-        printf("%llu\n", (unsigned long long)took);
-        fflush(stdout);
+        if (!rounds(way, both[which], count))
+            return false;
+        took[which] = now_ns() - begun;
     }
-    return 0;
+    printf("%s %llu %llu\n", way->name, took[0], took[1]);
+    return true;
 }
 
-static int all(unsigned long count)
+static int times(unsigned long turns, unsigned long count)
 {
+    if (calls(&bare, WARM_UP) || calls(&seen, WARM_UP))
+        return 1;
     for (size_t i = 0; i < WAY_COUNT; i++)
-        if (!rounds(&ways[i], count)) {
-            fprintf(stderr, "bench_descriptor: %s did not end as expected\n", ways[i].name);
-            return 1;
-        }
+        for (unsigned long turn = 0; turn < turns; turn++)
+            if (!time_both(&ways[i], turn, count))
+                return 1;
     return 0;
 }
 
@@ -285,12 +346,12 @@ static void on_step(int number, siginfo_t *info, void *data)
         context->uc_mcontext.gregs[REG_EFL] &= ~TRAP_FLAG;
 }
 
-static unsigned long instructions_of(const struct way *way)
+static unsigned long instructions_of(const struct way *way, const struct functions *f)
 {
     steps = 0;
     stepping = 1;
     kill(getpid(), SIGUSR1); /* each instruction after it traps */
-    way->round();
+    way->round(f);
     stepping = 0;
     return steps;
 }
@@ -300,10 +361,12 @@ static int instructions(void)
     struct sigaction start = {.sa_sigaction = on_start, .sa_flags = SA_SIGINFO};
     struct sigaction step = {.sa_sigaction = on_step, .sa_flags = SA_SIGINFO};
 
-    if (all(WARM_UP) || sigaction(SIGUSR1, &start, NULL) || sigaction(SIGTRAP, &step, NULL))
+    if (calls(&bare, WARM_UP) || calls(&seen, WARM_UP) || sigaction(SIGUSR1, &start, NULL) ||
+        sigaction(SIGTRAP, &step, NULL))
         return 1;
     for (size_t i = 0; i < WAY_COUNT; i++)
-        printf("%s %lu\n", ways[i].name, instructions_of(&ways[i]));
+        printf("%s %lu %lu\n", ways[i].name, instructions_of(&ways[i], &bare),
+               instructions_of(&ways[i], &seen));
     return 0;
 }
 #else
@@ -313,29 +376,30 @@ static int instructions(void)
 }
 #endif
 
-static int list(void)
+static unsigned long number(const char *text)
 {
-    for (size_t i = 0; i < WAY_COUNT; i++)
-        printf("%s %s\n", ways[i].name, ways[i].functions);
-    return 0;
+    unsigned long n = strtoul(text, NULL, 10);
+
+    return n <= COUNT_MAX ? n : 0;
 }
 
 int main(int argc, char **argv)
 {
-    unsigned long count = argc == 3 ? strtoul(argv[2], NULL, 10) : 0;
+    unsigned long first = argc >= 3 ? number(argv[2]) : 0, second = argc >= 4 ? number(argv[3]) : 0;
 
-    if (!open_all()) {
-        perror("bench_descriptor");
+    if (!find_bare() || !open_all()) {
+        fprintf(stderr, "bench_descriptor: cannot set up: %m\n");
         return 1;
     }
-    if (argc == 1)
-        return blocks();
     if (argc == 2 && strcmp(argv[1], "ways") == 0)
         return list();
     if (argc == 2 && strcmp(argv[1], "instructions") == 0)
         return instructions();
-    if (strcmp(argv[1], "calls") == 0 && count > 0 && count <= COUNT_MAX)
-        return all(count);
-    fprintf(stderr, "usage: bench_descriptor [ways | calls COUNT | instructions]\n");
+    if (argc == 3 && strcmp(argv[1], "calls") == 0 && first)
+        return calls(&seen, first);
+    if (argc == 4 && strcmp(argv[1], "times") == 0 && first && second)
+        return times(first, second);
+    fprintf(stderr,
+            "usage: bench_descriptor ways | calls COUNT | times ROUNDS COUNT | instructions\n");
     return 2;
 }
