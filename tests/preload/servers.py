@@ -1,4 +1,4 @@
-"""Programs that have nothing to do with LLM hosts, as one whole: servers and clients, all with the breaker or all without."""
+"""Programs that have nothing to do with LLM hosts: servers and clients, all with the breaker or all without."""
 
 import getpass
 import os

@@ -1,4 +1,4 @@
-"""Issue 3, item 6: what the socket layer costs where it has nothing to do, and where all is well, in what can be counted.
+"""Issue 3, item 6: what the socket layer costs where it has nothing to do, and where all is well, as counts.
 
 Instructions and system calls are the same on each run; the ns are for `make bench`. Each count has a
 twin that commits the deed, to show that it would be seen.
@@ -112,8 +112,9 @@ def test_a_call_that_is_let_pass_costs_few_instructions(ways, instructions_more,
 def test_hooked_calls_and_no_others_cost_instructions(ways, instructions_more, breaker_env):
     """Or the program compares libc with libc, and nothing above is true."""
     more = instructions_more(breaker_env.library)
-    ours = {name: [function for function in functions if function in hooked()] for name, functions in ways.items()}
-    assert {name for name, count in more.items() if count > 0} == {name for name, functions in ours.items() if functions}
+    ours = hooked()
+    assert {name for name, count in more.items() if count > 0} == \
+        {name for name, functions in ways.items() if ours & set(functions)}
 
 
 def test_without_us_nothing_differs(instructions_more):
