@@ -55,6 +55,7 @@ extern ssize_t __recvfrom_chk(int fd, void *buffer, size_t count, size_t size, i
     F(sendfile64)                                                                                  \
     F(close)                                                                                       \
     F(close_range)                                                                                 \
+    F(closefrom)                                                                                   \
     F(dup)                                                                                         \
     F(dup2)                                                                                        \
     F(dup3)                                                                                        \
@@ -206,6 +207,7 @@ static bool there_and_back(const struct functions *f, int from, int to)
     W(fcntl_dup_close, "fcntl close", closes(f, f->fcntl(null, F_DUPFD_CLOEXEC, 3)))               \
     W(fcntl64_dup_close, "fcntl64 close", closes(f, f->fcntl64(null, F_DUPFD_CLOEXEC, 3)))         \
     W(close_range, "close_range", f->close_range(1000000, ~0U, 0) == 0)                            \
+    W(closefrom, "closefrom", (f->closefrom(1000000), true))                                       \
     W(syscall, "syscall", f->syscall(SYS_getppid) >= 0)                                            \
     W(dup_syscall_close, "dup syscall", f->syscall(SYS_close, f->dup(null)) == 0)                  \
     W(connect_unix, "connect", connect_unix(f))                                                    \

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-# Of our own in a call on a descriptor that is nobody's: at 5 ns and 3 GHz some 15 cycles, of which such code
-# needs one for two instructions or so.
-INSTRUCTIONS = 30
+# Of our own in a call on a descriptor that is nobody's: 5 ns at 3 GHz are 15 cycles, in each of which such code gets
+# three instructions done. (A frame of ours that a system call returns to costs more: `make bench` tells.)
+INSTRUCTIONS = 45
 # Hooked, yet no call on a descriptor whose price counts: loading a library and resolving a name.
 NOT_ON_DESCRIPTORS = {"dlopen", "dlsym", "getaddrinfo", "freeaddrinfo"}
 # One look a second at the configuration is allowed.
@@ -130,7 +130,7 @@ def test_a_costly_hook_would_be_seen(tmp_path, ways, instructions_more):
             static ssize_t (*real)(int, void *, size_t);
             if (!real)
                 *(void **)&real = dlsym(RTLD_NEXT, "read");
-            for (int i = 0; i < 40; i++)
+            for (int i = 0; i < 80; i++)
                 __asm__ volatile("");
             return real(fd, buffer, count);
         }""")
@@ -181,18 +181,22 @@ def posts(program, provider):
     return run
 
 
+# What a tracked connect and its close ask the kernel, each once: is it TCP, is this still our process (FIELD-NOTES 1.9).
+PER_CONNECTION = {"getsockopt": 1, "getpid": 2}
 # recv may be called once or twice for one answer, as the bytes come in.
 COMES_IN_PIECES = {"recvfrom"}
 
 
 @pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
 def test_a_healthy_post_makes_no_further_system_call(fresh, posts, system_calls_of, provider, breaker_env):
+    posts(1, breaker_env.library)  # makes the table
     bare, ours = (difference(*(posts(count, preload, fresh, runner=system_calls_of) for count in (20, 420)))
                   for preload in (None, breaker_env.library))
-    assert breaker_env.calls(provider.key("bench"))["success"] == 440
+    assert breaker_env.calls(provider.key("bench"))["success"] == 441
     assert bare["sendto"] == 400
     more = {name: ours.get(name, 0) - bare.get(name, 0) for name in {*ours, *bare} - COMES_IN_PIECES - LOOKS}
-    assert not any(more.values()), (ours, bare)
+    allowed = {name: times * 400 for name, times in PER_CONNECTION.items()} if fresh else {}
+    assert not {name: times for name, times in more.items() if times > allowed.get(name, 0)}, (ours, bare)
 
 
 @pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
