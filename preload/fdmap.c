@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 _Atomic(struct fdmap_chunk *) fdmap_chunks[FDMAP_CHUNKS];
+_Atomic(unsigned) fdmap_end;
 
 __thread bool fdmap_doubtful __attribute__((tls_model("initial-exec")));
 
@@ -48,6 +49,10 @@ bool fdmap_set(int fd, struct sock_conn *conn)
         GUARD_ERRNO(chunk = chunk_for(at));
     if (!chunk)
         return false;
+    unsigned end = atomic_load_explicit(&fdmap_end, memory_order_relaxed);
+    while (end <= at && !atomic_compare_exchange_weak_explicit(
+                            &fdmap_end, &end, at + 1, memory_order_release, memory_order_relaxed))
+        ;
     atomic_store_explicit(&chunk->conn[at % FDMAP_CHUNK], conn, memory_order_release);
     return true;
 }
@@ -69,7 +74,7 @@ int fdmap_next(unsigned first, unsigned last)
 {
     unsigned at = first;
 
-    while (at <= last && at < FDMAP_MAX) {
+    while (at <= last && fdmap_any_from(at)) {
         struct fdmap_chunk *chunk =
             atomic_load_explicit(&fdmap_chunks[at / FDMAP_CHUNK], memory_order_acquire);
         if (!chunk)

@@ -40,6 +40,15 @@ static inline struct sock_conn *fdmap_get(int fd)
                  : NULL;
 }
 
+/* No descriptor from here on was ever tracked. Only grows. */
+extern _Atomic(unsigned) fdmap_end;
+
+/* May one from `first` on be tracked? */
+static inline bool fdmap_any_from(unsigned first)
+{
+    return first < atomic_load_explicit(&fdmap_end, memory_order_acquire);
+}
+
 /* False: no memory, or no such descriptor. Keeps errno. */
 bool fdmap_set(int fd, struct sock_conn *conn);
 

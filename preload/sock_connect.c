@@ -160,19 +160,20 @@ static void note_error(int fd, int error)
 
 EXPORT int getsockopt(int fd, int level, int name, void *restrict value, socklen_t *restrict size)
 {
+    if (__builtin_expect(!fdmap_get(fd), 1))
+        return real_sock()->getsockopt(fd, level, name, value, size);
     int result = real_sock()->getsockopt(fd, level, name, value, size);
-
-    if (__builtin_expect(fdmap_get(fd) != NULL, 0) && result == 0 && level == SOL_SOCKET &&
-        name == SO_ERROR && *size >= sizeof(int))
+    if (result == 0 && level == SOL_SOCKET && name == SO_ERROR && *size >= sizeof(int))
         GUARD_ERRNO(note_error(fd, *(const int *)value));
     return result;
 }
 
 EXPORT int getpeername(int fd, struct sockaddr *restrict address, socklen_t *restrict length)
 {
+    if (__builtin_expect(!fdmap_get(fd), 1))
+        return real_sock()->getpeername(fd, address, length);
     int result = real_sock()->getpeername(fd, address, length);
-
-    if (__builtin_expect(fdmap_get(fd) != NULL, 0) && result == 0)
+    if (result == 0)
         GUARD_ERRNO(note_error(fd, 0));
     return result;
 }
