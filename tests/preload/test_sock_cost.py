@@ -139,6 +139,56 @@ def test_a_costly_hook_would_be_seen(tmp_path, ways, instructions_more):
     assert {name for name, count in more.items() if count > INSTRUCTIONS} == reads and reads
 
 
+# What stands behind us: notes who calls it, by where it returns to.
+BEHIND = """
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+static int is_ours(void *address)
+{
+    Dl_info where;
+    return dladdr(address, &where) && strstr(where.dli_fname, "libbreaker.so");
+}
+#define BEHIND(name)                                                                                 \\
+    static unsigned long calls_##name, ours_##name;                                                  \\
+    long behind_##name(long a, long b, long c, long d, long e, long f, long g) __asm__(#name);       \\
+    long behind_##name(long a, long b, long c, long d, long e, long f, long g)                       \\
+    {                                                                                                \\
+        static long (*real)(long, long, long, long, long, long, long);                               \\
+        if (!real)                                                                                   \\
+            *(void **)&real = dlsym(RTLD_NEXT, #name);                                               \\
+        calls_##name++;                                                                              \\
+        ours_##name += is_ours(__builtin_return_address(0));                                         \\
+        return real(a, b, c, d, e, f, g);                                                            \\
+    }
+%(definitions)s
+__attribute__((destructor)) static void tell(void)
+{
+    FILE *out = fopen(getenv("BEHIND_TELLS"), "we");
+%(reports)s
+    fclose(out);
+}
+"""
+
+
+def test_a_call_that_is_let_pass_is_a_jump(tmp_path, ways, program, breaker_env):
+    """A frame of ours under a system call costs more than all else that a hook does."""
+    functions = sorted(hooked() & {function for functions in ways.values() for function in functions})
+    told = tmp_path / "told"
+    behind = compiled(tmp_path, "behind", BEHIND % {
+        "definitions": "\n".join(f"BEHIND({name})" for name in functions),
+        "reports": "\n".join(f'    fprintf(out, "{name} %lu %lu\\n", calls_{name}, ours_{name});'
+                             for name in functions)})
+    breaker_env.environment["BEHIND_TELLS"] = str(told)
+    program("bench_descriptor", "calls", 100, preload=f"{breaker_env.library}:{behind}")
+    counts = {name: (int(calls), int(ours)) for name, calls, ours in map(str.split, told.read_text().splitlines())}
+    assert counts.keys() == set(functions) and all(calls >= 100 for calls, _ in counts.values()), counts
+    # Some are our own: the connect that the program makes is tracked, and its first write looked at.
+    assert not {name: ours for name, (_, ours) in counts.items() if ours > 10}, counts
+
+
 def test_a_call_that_is_let_pass_makes_no_further_system_call(system_calls_of, breaker_env):
     bare, ours = (difference(*(system_calls_of("bench_descriptor", "calls", count, preload=preload)
                                for count in (10, 310))) for preload in (None, breaker_env.library))
@@ -181,7 +231,7 @@ def posts(program, provider):
     return run
 
 
-# What a tracked connect and its close ask the kernel, each once: is it TCP, is this still our process (FIELD-NOTES 1.9).
+# What a tracked connect and its close ask the kernel: is it TCP, is this still our process (FIELD-NOTES 1.9).
 PER_CONNECTION = {"getsockopt": 1, "getpid": 2}
 # recv may be called once or twice for one answer, as the bytes come in.
 COMES_IN_PIECES = {"recvfrom"}
