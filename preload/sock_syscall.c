@@ -21,6 +21,8 @@ int sock_vfork(void) __asm__("vfork");
 
 static __attribute__((noinline)) void note_syscall(long number, long a, long b, long c)
 {
+    if (number == SYS_close && !fdmap_get((int)a))
+        return;
     GUARD_ERRNO({
         if (number == SYS_close)
             sock_close_note((unsigned)a, (unsigned)a);
