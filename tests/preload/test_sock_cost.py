@@ -231,8 +231,8 @@ def posts(program, provider):
     return run
 
 
-# What a tracked connect and its close ask the kernel: is it TCP, is this still our process (FIELD-NOTES 1.9).
-PER_CONNECTION = {"getsockopt": 1, "getpid": 2}
+# What a tracked connect asks the kernel: is it TCP.
+PER_CONNECTION = {"getsockopt": 1}
 # recv may be called once or twice for one answer, as the bytes come in.
 COMES_IN_PIECES = {"recvfrom"}
 
