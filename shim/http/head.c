@@ -79,13 +79,29 @@ static unsigned words_left(const struct http_head *head, const struct words *wor
     return left;
 }
 
+/* The word that stands here whole, as one nearly always does; WORDS_MAX: none, or not all of it
+ * yet. */
+static unsigned word_at(const struct words *words, struct span bytes)
+{
+    for (unsigned w = 0; w < words->count; w++) {
+        size_t len = strlen(words->word[w]);
+        if (len <= bytes.len && memcmp(words->word[w], bytes.ptr, len) == 0)
+            return w;
+    }
+    return WORDS_MAX;
+}
+
 /* Takes bytes while they can become a word. *found: its index at its last byte, else WORDS_MAX. */
 static size_t take_word(struct http_head *head, const struct words *words, struct span bytes,
                         unsigned *found)
 {
     size_t used = 0;
 
-    *found = WORDS_MAX;
+    *found = head->at == 0 ? word_at(words, bytes) : WORDS_MAX;
+    if (*found != WORDS_MAX) {
+        head->at = (uint8_t)strlen(words->word[*found]);
+        return head->at;
+    }
     while (used < bytes.len) {
         char c = words->any_case ? span_lower(bytes.ptr[used]) : bytes.ptr[used];
         unsigned left = c ? words_left(head, words, c) : 0;
