@@ -3,7 +3,8 @@
     CLIENT [--timeout S] [--stream] [--close] URL COUNT [MODEL]    so many calls, one after the other
     CLIENT [--timeout S] -              a call per line of stdin: URL MODEL [stream] [close]
 
-KIND: http.client, requests, httpx, httpx-async, aiohttp, aiohttp-total, urllib3; pycurl for comparison. The same command line and the same output for all
+KIND: http.client, requests, httpx, httpx-async, aiohttp, aiohttp-total, urllib3; pycurl for comparison. The same
+command line and the same output for all
 sock_* clients (and SockClient.java); here it is told once. One process, one session or pool where the client has one;
 `close` makes a call over a connection of its own, `stream` reads the answer piece by piece to its end. S (20) is the
 time-out of connecting and of waiting. --also NAME resolves another name with the URL's port first (only here). A line
