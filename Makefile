@@ -173,7 +173,7 @@ check-sanitizers:
 	@scripts/check-linked $(BUILD)/asan
 	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit linked
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/tsan/%,$(UNIT)); do echo "== $$t"; $$t; done
-	@scripts/check-linked $(BUILD)/tsan threads signals
+	@scripts/check-linked $(BUILD)/tsan
 
 # Each fuzzer for FUZZ_SECONDS, from the same seed and corpus: short, to see what is broken since
 # yesterday. What it finds is kept beside it. FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
