@@ -153,9 +153,12 @@ def test_connects_that_are_judged(mode, program, breaker_env, server):
     command = (program("connects"), mode, server.port, server.hole)
     assert words_of(breaker_env.run(*command)) == words_of(breaker_env.run_bare(*command))
     failures = sum(breaker["calls"]["failure"] for breaker in breaker_env.status()["breakers"])
-    assert failures >= 3 if mode == "refused-blocking" else failures >= 1 if mode == "refused-pending" else True
+    if mode.startswith("refused"):
+        assert failures >= 1
+    elif mode not in ("bad-arguments", "gone"):  # what the program itself undoes is nobody's fault
+        assert failures == 0
     if mode.startswith("black-hole"):  # given up before connect_hang_after
-        assert failures == 0 and breaker_env.calls(f"127.0.0.1:{server.hole}")["neutral"] >= 1
+        assert breaker_env.calls(f"127.0.0.1:{server.hole}")["neutral"] >= 1
 
 
 def test_fast_open(program, breaker_env, server):
