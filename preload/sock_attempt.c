@@ -6,16 +6,19 @@
 
 #define ATTEMPTS     32
 #define GIVEN_UP_NS  (CLOCK_NS_PER_S / 2)   /* no further connect for so long: it is over */
+#define WAITED_NS    (CLOCK_NS_PER_S / 10)  /* no system says at once that it got no answer */
 #define FORGOTTEN_NS (600 * CLOCK_NS_PER_S) /* whose end never came to us */
 
 /* All under `lock`. Unused when `used_ns` is 0. */
 static struct attempt {
     uint64_t used_ns;        /* CLOCK_MONOTONIC of the last event */
     uint64_t began_ns;       /* and of the first connect that came to nothing */
+    uint64_t walked_ns;      /* and of the last that was a step of a walk */
     struct sock_place place; /* name, port, resolution */
     uint8_t pending;         /* connects under way */
     bool granted;            /* `call` is a grant */
     bool blamed;             /* a failure so far was the peer's, as `end` tells */
+    bool waited;             /* the last that failed had been waited for */
     uint16_t covered;        /* addresses that the grant was used for, one bit each */
     uint8_t failed[SOCK_NAMES_ADDRESSES];
     struct shim_call call; /* the grant, or what the last that failed was admitted with */
@@ -52,9 +55,8 @@ static void give_up(struct attempt *attempt)
 
 static bool is_over(const struct attempt *attempt, uint64_t now)
 {
-    uint64_t idle = now - attempt->used_ns;
-
-    return (attempt->pending == 0 && idle > GIVEN_UP_NS) || idle > FORGOTTEN_NS;
+    return (attempt->pending == 0 && now - attempt->walked_ns > GIVEN_UP_NS) ||
+           now - attempt->used_ns > FORGOTTEN_NS;
 }
 
 static struct attempt *find(const struct sock_place *place, uint64_t now)
@@ -77,8 +79,9 @@ static struct attempt *find_or_begin(const struct sock_place *place, uint64_t no
             attempt = &attempts[i];
             attempt->place = *place;
             attempt->pending = 0;
-            attempt->granted = attempt->blamed = false;
+            attempt->granted = attempt->blamed = attempt->waited = false;
             attempt->covered = 0;
+            attempt->walked_ns = now;
             memset(attempt->failed, 0, sizeof attempt->failed);
             atomic_fetch_add_explicit(&in_use, 1, memory_order_relaxed);
         }
@@ -115,6 +118,17 @@ static void enter(struct sock_conn *conn, struct attempt *attempt)
         conn->pending = true;
     }
     attempt->used_ns = conn->started_ns;
+    if (attempt->failed[conn->place.address_index] == 0)
+        attempt->walked_ns = conn->started_ns;
+}
+
+/* Who waited for an address in vain goes on to the next at once. Begins the program with one that
+ * has failed, and none is under way, that walk is over. (When refusals come at once, many walks may
+ * be at the same step.) */
+static bool begins_anew(const struct attempt *attempt, const struct sock_conn *conn)
+{
+    return attempt->waited && attempt->pending == 0 &&
+           attempt->failed[conn->place.address_index] > 0;
 }
 
 /* Is the connect one more of an attempt that holds a grant? */
@@ -122,6 +136,10 @@ static bool join(struct sock_conn *conn)
 {
     struct attempt *attempt = find(&conn->place, conn->started_ns);
 
+    if (attempt && begins_anew(attempt, conn)) {
+        give_up(attempt);
+        attempt = NULL;
+    }
     if (!attempt)
         return false;
     enter(conn, attempt);
@@ -248,8 +266,11 @@ static bool note_failure(struct sock_conn *conn, struct call_end *end, bool *bla
     if (!attempt)
         return !conn->shares; /* no room: each address for itself */
     leave(conn, attempt);
-    if (all_forgiven(attempt))
+    if (all_forgiven(attempt)) {
         attempt->began_ns = conn->started_ns;
+        attempt->walked_ns = attempt->used_ns;
+    }
+    attempt->waited = end->age_ns > WAITED_NS;
     if (attempt->failed[conn->place.address_index] < UINT8_MAX)
         attempt->failed[conn->place.address_index]++;
     if (*blamed) {

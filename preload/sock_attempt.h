@@ -5,9 +5,10 @@
  * Nothing says which connects belong together, so per name and port it is counted how often each
  * address failed: when all of them have failed once more, one attempt has failed; a connect that
  * succeeds ends one attempt that failed elsewhere before. An attempt that went no further for half
- * a second (a program that takes the first address only) has failed as well; that is found out at
- * the next connect to the name, or at exit. Addresses that were given up early (happy eyeballs) or
- * failed for local reasons count as walked, not as failed.
+ * a second (a program that takes the first address only) has failed as well, or that began again
+ * with an address for which it had waited in vain; both are found out at the next connect to the
+ * name, the first at exit too. Addresses that were given up early (happy eyeballs) or failed for
+ * local reasons count as walked, not as failed.
  *
  * A grant of a half-open H is the attempt's: it covers one connect to each address, and goes to the
  * one that succeeds. Names with one address need none of this.

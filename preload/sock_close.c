@@ -97,15 +97,28 @@ EXPORT int dup3(int from, int to, int flags)
 FCNTL_HOOK(fcntl)
 FCNTL_HOOK(fcntl64)
 
+/* The kernel dissolves a connection that is still coming about, whatever half is meant: the program
+ * gave it up. */
+static __attribute__((noinline)) void note_shutdown(int fd, int how)
+{
+    struct sock_conn *conn = sock_conn_lock(fd);
+    struct sockaddr_storage peer;
+    socklen_t length = sizeof peer;
+
+    if (!conn)
+        return;
+    if (conn->connecting && real_sock()->getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
+        !sock_conn_connected(conn, fd, 0))
+        return;
+    if (how == SHUT_WR && !conn->connecting)
+        sock_conn_unlock(conn);
+    else
+        sock_conn_end(conn, fd, SOCK_END_CLOSE);
+}
+
 EXPORT int shutdown(int fd, int how)
 {
-    if (__builtin_expect(fdmap_get(fd) != NULL, 0) && how != SHUT_WR)
-        GUARD_ERRNO({
-            struct sock_conn *conn = sock_conn_lock(fd);
-            if (conn && conn->connecting) /* it fails, or goes on */
-                sock_conn_unlock(conn);
-            else if (conn)
-                sock_conn_let_go(conn, fd, SOCK_END_CLOSE);
-        });
+    if (__builtin_expect(fdmap_get(fd) != NULL, 0))
+        GUARD_ERRNO(note_shutdown(fd, how));
     return real_sock()->shutdown(fd, how);
 }

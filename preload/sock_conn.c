@@ -4,6 +4,7 @@
 #include "real.h"
 #include "sock_attempt.h"
 
+#include <linux/tcp.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -172,6 +173,28 @@ void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end)
         sock_conn_unlock(conn);
 }
 
+/* Did the peer send more than our hooks saw? libc's stdio reads from within, and a child or another
+ * number may have read what we wait for. The kernel counts a FIN as a byte. */
+static bool was_read_elsewhere(const struct sock_conn *conn, int fd)
+{
+    struct tcp_info info = {.tcpi_state = 0};
+    socklen_t size = sizeof info;
+
+    return real_sock()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           size >=
+               offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received &&
+           info.tcpi_bytes_received > conn->seen + 1;
+}
+
+void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
+{
+    /* Nothing is asked where nothing is open: a kept connection that ends between two calls. */
+    if (conn->flow && shim_flow_waits(&conn->flow->flow) &&
+        (!sock_conn_same_socket(conn, fd) || was_read_elsewhere(conn, fd)))
+        end = SOCK_END_DROP;
+    sock_conn_let_go(conn, fd, end);
+}
+
 /* Its lock cannot be had: whoever has it sees to the rest. */
 static void orphan(struct sock_conn *conn, int fd)
 {
@@ -204,7 +227,7 @@ void sock_conn_closed(int fd)
     else if (conn->descriptors == 1 && !ask_how_it_went(conn, fd))
         ;
     else if (conn->descriptors == 1)
-        sock_conn_let_go(conn, fd, SOCK_END_CLOSE);
+        sock_conn_end(conn, fd, SOCK_END_CLOSE);
     else if (fdmap_clear(fd, conn))
         forget_descriptor(conn);
     else
@@ -237,6 +260,7 @@ struct sock_conn *sock_conn_make(void)
     conn->descriptors = 1;
     conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls = false;
     conn->connecting = true;
+    conn->seen = 0;
     conn->flow = NULL;
     conn->started_ns = shim_mono_ns();
     return conn;

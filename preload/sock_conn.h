@@ -42,6 +42,7 @@ struct sock_conn {
     bool judged;            /* H was asked at the connect */
     bool pending, shares;   /* sock_attempt.h: its attempt counts it; and holds its grant */
     bool wrote, tls;        /* the program sent something; it began like a TLS record */
+    uint64_t seen;          /* bytes that the program read by our hooks */
     uint64_t started_ns;    /* CLOCK_MONOTONIC of the connect */
     struct sockaddr_storage peer; /* that it connects to */
     struct sock_place place;      /* where it goes */
@@ -72,6 +73,10 @@ enum sock_end {
 };
 /* Settles what is open and lets it go: its descriptors are untracked. Unlocks. */
 void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end);
+
+/* The same, if it can be told: an end of another socket on this number, or of one whose bytes were
+ * read past us, is SOCK_END_DROP. */
+void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end);
 
 /* `fd` does not lead here any more: by close. Ends the connection when it was the last. Harmless
  * when it is not tracked. Not for the descriptors of another process: see fdmap_is_ours(). */

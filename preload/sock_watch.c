@@ -170,19 +170,26 @@ ssize_t sock_write_done(const struct sock_write *write, ssize_t result)
 /* --- reads --------------------------------------------------------------------------------------
  */
 
+/* Of a stream MSG_TRUNC throws bytes away, wherever the parts lead. */
+static bool takes_bytes(const struct iovec *parts, size_t count, int flags)
+{
+    return (flags & MSG_TRUNC) || sock_parts_lead(parts, count);
+}
+
 /* Our answer into the program's buffers. */
-static ssize_t hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count, bool peek)
+static ssize_t hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)
 {
     struct shim_flow *flow = &conn->flow->flow;
     size_t before = flow->answered, total = 0;
 
     for (size_t i = 0; i < count; i++) {
-        size_t got = shim_flow_answer(flow, parts[i].iov_base, parts[i].iov_len, false);
+        char *buf = flags & MSG_TRUNC ? NULL : parts[i].iov_base;
+        size_t got = shim_flow_answer(flow, buf, parts[i].iov_len, false);
         total += got;
         if (got < parts[i].iov_len)
             break;
     }
-    if (peek)
+    if (flags & MSG_PEEK)
         flow->answered = before;
     return (ssize_t)total;
 }
@@ -193,14 +200,14 @@ bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags
     bool ours = false;
 
     if (!conn || !atomic_load_explicit(&conn->answering, memory_order_acquire) ||
-        !sock_parts_lead(parts, count))
+        (flags & (MSG_ERRQUEUE | MSG_OOB)) || !takes_bytes(parts, count, flags))
         return false;
     GUARD_ERRNO({
         conn = sock_conn_lock(fd);
         ours = conn && conn->flow && sock_conn_same_socket(conn, fd) &&
                atomic_load_explicit(&conn->answering, memory_order_relaxed);
         if (ours)
-            *result = hand_out(conn, parts, count, flags & MSG_PEEK);
+            *result = hand_out(conn, parts, count, flags);
         if (conn && !ours)
             sock_conn_let_go(conn, fd, SOCK_END_DROP);
         else if (conn)
@@ -219,12 +226,27 @@ static void show_received(struct sock_conn *conn, const struct iovec *parts, siz
     }
 }
 
+static const char *first_byte(const struct iovec *parts, size_t count)
+{
+    size_t i = 0;
+
+    while (i + 1 < count && parts[i].iov_len == 0)
+        i++;
+    return parts[i].iov_base;
+}
+
 /* Bytes of the peer. Unlocks. */
 static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts, size_t count,
                        size_t len)
 {
     if (!sock_conn_connected(conn, fd, 0))
         return;
+    conn->seen += len;
+    if (conn->flow && shim_flow_is_odd(&conn->flow->flow, span_of(first_byte(parts, count), 1)) &&
+        !sock_conn_same_socket(conn, fd)) {
+        sock_conn_let_go(conn, fd, SOCK_END_DROP);
+        return;
+    }
     if (!conn->flow) {
         if (conn->judged) {
             shim_received(&conn->host);
@@ -240,12 +262,6 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
     leave_or_answer(conn, fd);
 }
 
-/* An end that is not of this socket, since its number was reused past us, says nothing. */
-static enum sock_end end_seen(struct sock_conn *conn, int fd, enum sock_end end)
-{
-    return sock_conn_same_socket(conn, fd) ? end : SOCK_END_DROP;
-}
-
 /* *result may become our answer. Unlocks. */
 static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, size_t count,
                      int flags, ssize_t *result, int error)
@@ -253,11 +269,11 @@ static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, 
     /* Somebody else's write was refused while this read waited. */
     if (*result == 0 && conn->flow &&
         atomic_load_explicit(&conn->answering, memory_order_relaxed)) {
-        *result = hand_out(conn, parts, count, flags & MSG_PEEK);
+        if (takes_bytes(parts, count, flags))
+            *result = hand_out(conn, parts, count, flags);
         sock_conn_unlock(conn);
     } else if (*result == 0 || sock_conn_connected(conn, fd, error)) {
-        sock_conn_let_go(conn, fd,
-                         end_seen(conn, fd, *result == 0 ? SOCK_END_EOF : SOCK_END_RESET));
+        sock_conn_end(conn, fd, *result == 0 ? SOCK_END_EOF : SOCK_END_RESET);
     }
 }
 

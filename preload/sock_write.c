@@ -7,6 +7,7 @@
 #include "sock_watch.h"
 
 #include <sys/sendfile.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #define CALLER __builtin_return_address(0)
@@ -150,7 +151,10 @@ static bool show_file(struct sock_write *look, int in, off_t at, size_t count)
     char piece[FILE_PIECE];
 
     while (count > 0) {
-        ssize_t got = pread(in, piece, count < sizeof piece ? count : sizeof piece, at);
+        /* pread() would be a cancellation point, which sendfile is not. */
+        ssize_t got =
+            real_sock()->syscall(SYS_pread64, in, (long)piece,
+                                 (long)(count < sizeof piece ? count : sizeof piece), at, 0, 0);
         if (got < 0)
             return false;
         if (got == 0)

@@ -192,6 +192,18 @@ void shim_flow_received(struct shim_flow *flow, struct span bytes)
     }
 }
 
+bool shim_flow_waits(const struct shim_flow *flow)
+{
+    return flow->state != SHIM_FLOW_LOST && flow->requests > flow->responses &&
+           !(flow->refused && flow->refused->number == flow->responses + 1);
+}
+
+bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes)
+{
+    return shim_flow_waits(flow) && !flow->in_response && flow->response.total == 0 &&
+           bytes.len > 0 && bytes.ptr[0] != 'H';
+}
+
 /* --- our answer
  * -----------------------------------------------------------------------------------
  */
@@ -211,7 +223,8 @@ size_t shim_flow_answer(struct shim_flow *flow, char *buf, size_t size, bool pee
 
     if (rest.len > size)
         rest.len = size;
-    memcpy(buf, rest.ptr, rest.len);
+    if (buf)
+        memcpy(buf, rest.ptr, rest.len);
     if (!peek)
         flow->answered += rest.len;
     return rest.len;

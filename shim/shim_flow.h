@@ -92,9 +92,17 @@ void shim_flow_send_seen(struct shim_flow *flow, uint64_t count);
 /* Bytes that the program read, in order, each once. */
 void shim_flow_received(struct shim_flow *flow, struct span bytes);
 
+/* Would these bytes garble the response that is waited for, from their first on? The layer may want
+ * to make sure of their origin, before they count. */
+bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes);
+
+/* Is a response waited for, or under way? */
+bool shim_flow_waits(const struct shim_flow *flow);
+
 /* Is it time for our answer: refused, and what was asked for before is answered? */
 bool shim_flow_answer_due(const struct shim_flow *flow);
-/* The next bytes of it, at most `size`; 0: it is at its end. `peek`: they come again. */
+/* The next bytes of it, at most `size`; 0: it is at its end. `peek`: they come again.
+ * `buf` NULL: nobody wants to see them. */
 size_t shim_flow_answer(struct shim_flow *flow, char *buf, size_t size, bool peek);
 
 enum shim_flow_end {

@@ -1,6 +1,5 @@
 #include "http/url.h"
 
-#include <stdio.h>
 
 static bool is_digit(char c)
 {
@@ -175,19 +174,28 @@ static size_t write_host(struct span host, char *buf, size_t size)
     return len;
 }
 
+/* ":PORT" into the end of `buf`; of printf alone the stack may be too small for a hook. */
+static struct span write_port(uint16_t port, char buf[8])
+{
+    char *at = buf + 8;
+
+    do
+        *--at = (char)('0' + port % 10);
+    while ((port /= 10) > 0);
+    *--at = ':';
+    return span_of(at, (size_t)(buf + 8 - at));
+}
+
 size_t url_host_key(struct span host, uint16_t port, char *buf, size_t size)
 {
-    char tail[8];
-    size_t tail_len = 0, at = write_host(host, buf, size);
+    char digits[8];
+    struct span tail = port != 443 ? write_port(port, digits) : SPAN_LIT("");
+    size_t at = write_host(host, buf, size);
 
-    if (at == 0)
+    if (at == 0 || at + tail.len > size)
         return 0;
-    if (port != 443)
-        tail_len = (size_t)snprintf(tail, sizeof tail, ":%u", port);
-    if (at + tail_len > size)
-        return 0;
-    memcpy(buf + at, tail, tail_len);
-    return at + tail_len;
+    memcpy(buf + at, tail.ptr, tail.len);
+    return at + tail.len;
 }
 
 struct span url_port_part(struct span host_port)
