@@ -1,6 +1,5 @@
 #include "http/url.h"
 
-
 static bool is_digit(char c)
 {
     return c >= '0' && c <= '9';
