@@ -7,6 +7,7 @@
  */
 #include "guard.h"
 #include "real.h"
+#include "sock_socket.h"
 #include "sock_watch.h"
 
 #include <fcntl.h>
@@ -102,13 +103,10 @@ FCNTL_HOOK(fcntl64)
 static __attribute__((noinline)) void note_shutdown(int fd, int how)
 {
     struct sock_conn *conn = sock_conn_lock(fd);
-    struct sockaddr_storage peer;
-    socklen_t length = sizeof peer;
 
     if (!conn)
         return;
-    if (conn->connecting && real_sock()->getpeername(fd, (struct sockaddr *)&peer, &length) == 0 &&
-        !sock_conn_connected(conn, fd, 0))
+    if (conn->connecting && sock_socket_has_peer(fd) && !sock_conn_connected(conn, fd, 0))
         return;
     if (how == SHUT_WR && !conn->connecting)
         sock_conn_unlock(conn);

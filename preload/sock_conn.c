@@ -3,8 +3,8 @@
 #include "guard.h"
 #include "real.h"
 #include "sock_attempt.h"
+#include "sock_socket.h"
 
-#include <linux/tcp.h>
 #include <pthread.h>
 #include <string.h>
 
@@ -173,17 +173,11 @@ void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end)
         sock_conn_unlock(conn);
 }
 
-/* Did the peer send more than our hooks saw? libc's stdio reads from within, and a child or another
- * number may have read what we wait for. The kernel counts a FIN as a byte. */
+/* libc's stdio reads from within, and a child or another number may have read what we wait for. The
+ * kernel counts a FIN as a byte. */
 static bool was_read_elsewhere(const struct sock_conn *conn, int fd)
 {
-    struct tcp_info info = {.tcpi_state = 0};
-    socklen_t size = sizeof info;
-
-    return real_sock()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-           size >=
-               offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received &&
-           info.tcpi_bytes_received > conn->seen + 1;
+    return sock_socket_received(fd) > conn->seen + 1;
 }
 
 void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
@@ -206,13 +200,11 @@ static void orphan(struct sock_conn *conn, int fd)
  * knows. False: it was let go. */
 static bool ask_how_it_went(struct sock_conn *conn, int fd)
 {
-    int error = 0;
-    socklen_t size = sizeof error;
+    int error = conn->judged && conn->connecting && sock_conn_same_socket(conn, fd)
+                    ? sock_socket_take_error(fd)
+                    : 0;
 
-    if (!conn->judged || !conn->connecting || !sock_conn_same_socket(conn, fd) ||
-        real_sock()->getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) != 0 || error == 0)
-        return true;
-    return sock_conn_connected(conn, fd, error);
+    return error == 0 || sock_conn_connected(conn, fd, error);
 }
 
 /* Another thread may be inside a real call on it: it finds the map or `generation` changed. */
@@ -328,59 +320,11 @@ bool sock_conn_unfollow(struct sock_conn *conn, int fd)
     return false;
 }
 
-static bool is_stream_socket(int fd)
-{
-    int type = 0;
-    socklen_t size = sizeof type;
-
-    return real_sock()->getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) == 0 &&
-           type == SOCK_STREAM;
-}
-
-static bool is_any(const struct in6_addr *address)
-{
-    static const struct in6_addr any = IN6ADDR_ANY_INIT, mapped = {
-                                                             .s6_addr = {[10] = 0xff, [11] = 0xff},
-                                                         };
-
-    return memcmp(address, &any, sizeof any) == 0 || memcmp(address, &mapped, sizeof mapped) == 0;
-}
-
-/* A connect to the unspecified address leads to this host. */
-static bool same_address(const struct sockaddr_storage *wanted,
-                         const struct sockaddr_storage *found)
-{
-    const struct sockaddr_in *four = (const void *)wanted, *found4 = (const void *)found;
-    const struct sockaddr_in6 *six = (const void *)wanted, *found6 = (const void *)found;
-
-    if (wanted->ss_family != found->ss_family)
-        return false;
-    if (wanted->ss_family == AF_INET)
-        return four->sin_port == found4->sin_port &&
-               (four->sin_addr.s_addr == found4->sin_addr.s_addr ||
-                four->sin_addr.s_addr == htonl(INADDR_ANY));
-    return six->sin6_port == found6->sin6_port &&
-           (is_any(&six->sin6_addr) ||
-            memcmp(&six->sin6_addr, &found6->sin6_addr, sizeof six->sin6_addr) == 0);
-}
-
-static bool leads_to(const struct sock_conn *conn, int fd)
-{
-    struct sockaddr_storage found = {.ss_family = AF_UNSPEC};
-    socklen_t length = sizeof found;
-
-    if (!is_stream_socket(fd))
-        return false;
-    if (real_sock()->getpeername(fd, (struct sockaddr *)&found, &length) != 0)
-        return errno == ENOTCONN; /* not yet, or no more */
-    return same_address(&conn->peer, &found);
-}
-
 bool sock_conn_same_socket(const struct sock_conn *conn, int fd)
 {
     bool same;
 
-    GUARD_ERRNO(same = leads_to(conn, fd));
+    GUARD_ERRNO(same = sock_socket_leads_to(fd, &conn->peer));
     return same;
 }
 

@@ -10,6 +10,7 @@
 #include "real.h"
 #include "real_library.h"
 #include "sock_attempt.h"
+#include "sock_socket.h"
 #include "synth_mark.h"
 
 #include <netinet/in.h>
@@ -139,21 +140,13 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
  */
 
 /* SO_ERROR 0 is success only where there is a peer: it is 0 as well while the connect goes on. */
-static bool has_peer(int fd)
-{
-    struct sockaddr_storage address;
-    socklen_t length = sizeof address;
-
-    return real_sock()->getpeername(fd, (struct sockaddr *)&address, &length) == 0;
-}
-
 static void note_error(int fd, int error)
 {
     struct sock_conn *conn = sock_conn_lock(fd);
 
     if (!conn)
         return;
-    if (!conn->connecting || !conn->judged || (error == 0 && !has_peer(fd)) ||
+    if (!conn->connecting || !conn->judged || (error == 0 && !sock_socket_has_peer(fd)) ||
         sock_conn_connected(conn, fd, error))
         sock_conn_unlock(conn);
 }
