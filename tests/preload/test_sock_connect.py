@@ -6,6 +6,7 @@ import json
 import socket
 import subprocess
 import threading
+from pathlib import Path
 
 import pytest
 
@@ -229,6 +230,26 @@ def test_a_probe_that_says_nothing_gives_its_place_back(breaker_env, listener):
                        f"socket.create_connection(('{LOOPBACK}', {server.port})).close()"),
                        env=breaker_env.environment, check=True, timeout=20)
     assert server.accepted == 3 and breaker_env.state(key) == "half_open"
+
+
+# --- names that cannot be resolved -------------------------------------------------------------------------
+
+
+def test_trouble_with_names_is_neutral(breaker_env, compile_c):
+    """A resolver that says EAI_AGAIN to everything (FIELD-NOTES 3.3)."""
+    resolver = compile_c(Path(__file__).with_name("sock") / "resolver.c", "-shared", "-fPIC", name="resolver.so")
+    program = """
+import http.client
+for _ in range(7):
+    try:
+        http.client.HTTPConnection("error-3", 80, timeout=10).request("POST", "/v1/chat/completions", "{}")
+    except OSError as error:
+        print(error.errno)
+"""
+    breaker_env.configure(match="all")
+    done = breaker_env.run(PYTHON, "-c", program, env={"LD_PRELOAD": str(resolver)})
+    assert lines_of(done) == ["-3"] * 7
+    assert sum(b["calls"]["failure"] for b in breaker_env.status()["breakers"]) == 0
 
 
 # --- and libcurl's own sockets ---------------------------------------------------------------------------
