@@ -11,7 +11,7 @@
 _Atomic(struct fdmap_chunk *) fdmap_chunks[FDMAP_CHUNKS];
 _Atomic(unsigned) fdmap_end;
 
-__thread bool fdmap_doubtful __attribute__((tls_model("initial-exec")));
+__thread enum fdmap_doubt fdmap_doubt __attribute__((tls_model("initial-exec")));
 
 /* 0: nobody's yet. Written by fdmap_adopt() while there is one thread. */
 static _Atomic pid_t owner;
@@ -89,8 +89,11 @@ int fdmap_next(unsigned first, unsigned last)
 
 bool fdmap_ask_owner(void)
 {
-    fdmap_doubtful = atomic_load_explicit(&owner, memory_order_relaxed) != own_process();
-    return !fdmap_doubtful;
+    bool ours = atomic_load_explicit(&owner, memory_order_relaxed) == own_process();
+
+    if (ours && fdmap_doubt == FDMAP_VFORKED)
+        fdmap_doubt = FDMAP_SURE;
+    return ours;
 }
 
 void fdmap_adopt(void)
@@ -99,5 +102,5 @@ void fdmap_adopt(void)
         if (atomic_load_explicit(&fdmap_chunks[i], memory_order_relaxed))
             atomic_store_explicit(&fdmap_chunks[i], NULL, memory_order_relaxed);
     atomic_store_explicit(&owner, own_process(), memory_order_relaxed);
-    fdmap_doubtful = false;
+    fdmap_doubt = FDMAP_SURE;
 }

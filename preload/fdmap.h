@@ -59,16 +59,20 @@ bool fdmap_clear(int fd, const struct sock_conn *conn);
 int fdmap_next(unsigned first, unsigned last);
 
 /* A child of vfork or clone has our memory and descriptors of its own (FIELD-NOTES 1.9): what it
- * does to them is not to be noted here. Set in the thread that makes such a child, which it shares,
- * until the thread was seen to be the parent's again: no system call is spent as long as there is
- * none. */
-extern __thread bool fdmap_doubtful __attribute__((tls_model("initial-exec")));
+ * does to them is not to be noted here. Said in the thread that makes such a child, which shares
+ * the mark: no system call is spent where there is none. */
+enum fdmap_doubt {
+    FDMAP_SURE,
+    FDMAP_VFORKED, /* the parent waits: once it is seen to be at it again, all is sure */
+    FDMAP_SHARED,  /* both go on: it is asked each time */
+};
+extern __thread enum fdmap_doubt fdmap_doubt __attribute__((tls_model("initial-exec")));
 bool fdmap_ask_owner(void);
 
 /* Are the descriptors of the calling thread those that are noted here? */
 static inline bool fdmap_is_ours(void)
 {
-    return __builtin_expect(!fdmap_doubtful, 1) || fdmap_ask_owner();
+    return __builtin_expect(fdmap_doubt == FDMAP_SURE, 1) || fdmap_ask_owner();
 }
 
 /* By the constructor, and in the child of a fork: from here on this process's, with nothing

@@ -1,7 +1,7 @@
 /*
  * sock_syscall.c - syscall(), by which libuv closes its descriptors, to have no cancellation point;
  * and the calls that make a child with our very memory (FIELD-NOTES 1.9): from then on it is asked
- * whose descriptors are meant, until it was ours again. Everything else of them is a jump.
+ * whose descriptors are meant. Everything else of them is a jump.
  */
 #include "fdmap.h"
 #include "guard.h"
@@ -10,6 +10,7 @@
 #include "tail.h"
 
 #include <linux/close_range.h>
+#include <sched.h>
 #include <sys/syscall.h>
 
 /* libc's are variadic, or return twice; as functions of six register arguments and one on the stack
@@ -31,6 +32,25 @@ static __attribute__((noinline)) void note_syscall(long number, long a, long b, 
     });
 }
 
+/* Never less doubt than before: the parent of one that goes on beside it may vfork. */
+static void doubt(bool parent_waits)
+{
+    if (!parent_waits)
+        fdmap_doubt = FDMAP_SHARED;
+    else if (fdmap_doubt == FDMAP_SURE)
+        fdmap_doubt = FDMAP_VFORKED;
+}
+
+/* Those by the plain calls; what the flags of clone3 are lies in memory. */
+static __attribute__((noinline)) void note_child(long number, long flags)
+{
+#ifdef SYS_vfork
+    if (number == SYS_vfork)
+        flags = CLONE_VFORK;
+#endif
+    doubt(number != SYS_clone3 && (flags & CLONE_VFORK));
+}
+
 static bool makes_a_child(long number)
 {
 #ifdef SYS_vfork
@@ -45,19 +65,19 @@ TAIL_FUNCTION long sock_syscall(long number, long a, long b, long c, long d, lon
     if (__builtin_expect(number == SYS_close || number == SYS_close_range, 0))
         note_syscall(number, a, b, c);
     else if (__builtin_expect(makes_a_child(number), 0))
-        fdmap_doubtful = true;
+        note_child(number, a);
     TAIL_RETURN(real_sock()->syscall(number, a, b, c, d, e, f));
 }
 
 TAIL_FUNCTION int sock_clone(void *function, void *stack, long flags, void *argument, long a,
                              long b, long c)
 {
-    fdmap_doubtful = true;
+    doubt((int)flags & CLONE_VFORK);
     TAIL_RETURN(real_sock()->clone(function, stack, flags, argument, a, b, c));
 }
 
 TAIL_FUNCTION int sock_vfork(void)
 {
-    fdmap_doubtful = true;
+    doubt(true);
     TAIL_RETURN(real_sock()->vfork());
 }

@@ -232,7 +232,7 @@ def test_a_jump_out_of_a_read(program, breaker_env, server):
 # --- children ----------------------------------------------------------------------------------------
 
 FORKS = {"child-uses": 4, "parent-closes": 3, "in-the-middle": 2, "crowd": 122, "vfork-closes": 42, "vfork-executes": 21,
-         "spawned": 42, "shelled": 16, "executed": 2}
+         "cloned": 41, "spawned": 42, "shelled": 16, "executed": 2}
 
 
 @pytest.mark.parametrize("mode", FORKS)

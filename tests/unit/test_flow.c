@@ -148,11 +148,12 @@ static void body_earlier_requests_leave_and_are_answered(void)
 {
     trip_by_flow(CHAT("m"));
     begin();
+    const char *both = CHAT("n") CHAT("m");
     size_t good = strlen(CHAT("n"));
-    CHECK(offer(CHAT("n") CHAT("m"), good + strlen(CHAT("m"))) == good);
+    CHECK(offer(both, good + strlen(CHAT("m"))) == good);
     CHECK(!shim_flow_answer_due(&flow));
     shim_flow_unsent(&flow, 10);
-    CHECK(offer(CHAT("n") CHAT("m") + good - 10, 10 + strlen(CHAT("m"))) == 10);
+    CHECK(offer(both + good - 10, 10 + strlen(CHAT("m"))) == 10);
     answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\no");
     CHECK(!shim_flow_answer_due(&flow));
     answer("k");

@@ -8,6 +8,7 @@
  */
 #include "sock.h"
 
+#include <sched.h>
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
@@ -187,6 +188,43 @@ static void vfork_writes(void)
     KEPT(close(null));
 }
 
+/* A child with our memory that goes on beside us, descriptors its own: it closes after we were at
+ * it again. */
+struct beside {
+    int fd, go[2];
+};
+
+static int close_beside(void *data)
+{
+    struct beside *beside = data;
+    char go;
+
+    if (read(beside->go[0], &go, 1) != 1)
+        return 1;
+    close(beside->fd);
+    dup2(beside->go[0], beside->fd);
+    return 0;
+}
+
+static void cloned(void)
+{
+    static char stack[65536] __attribute__((aligned(16)));
+    struct beside beside = {.fd = called()};
+
+    KEPT(pipe2(beside.go, O_CLOEXEC));
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = clone(close_beside, stack + sizeof stack, CLONE_VM | SIGCHLD, &beside);
+        MUST(pid > 0);
+        call_again(beside.fd);
+        MUST(write(beside.go[1], "!", 1) == 1);
+        must_end_well(pid);
+        call_again(beside.fd);
+    }
+    KEPT(close(beside.fd));
+    KEPT(close(beside.go[0]));
+    KEPT(close(beside.go[1]));
+}
+
 /* And with a request on its way. */
 static void vfork_executes(void)
 {
@@ -305,6 +343,7 @@ static const struct mode modes[] = {
     {"crowd", crowd},
     {"vfork-closes", vfork_closes},
     {"vfork-writes", vfork_writes},
+    {"cloned", cloned},
     {"vfork-executes", vfork_executes},
     {"spawned", spawned},
     {"shared", shared},
