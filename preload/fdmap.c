@@ -98,9 +98,11 @@ bool fdmap_ask_owner(void)
 
 void fdmap_adopt(void)
 {
-    for (unsigned i = 0; i < FDMAP_CHUNKS; i++)
-        if (atomic_load_explicit(&fdmap_chunks[i], memory_order_relaxed))
-            atomic_store_explicit(&fdmap_chunks[i], NULL, memory_order_relaxed);
+    unsigned end = atomic_load_explicit(&fdmap_end, memory_order_relaxed);
+
+    for (unsigned i = 0; i * FDMAP_CHUNK < end; i++)
+        atomic_store_explicit(&fdmap_chunks[i], NULL, memory_order_relaxed);
+    atomic_store_explicit(&fdmap_end, 0, memory_order_relaxed);
     atomic_store_explicit(&owner, own_process(), memory_order_relaxed);
     fdmap_doubt = FDMAP_SURE;
 }

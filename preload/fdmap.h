@@ -40,7 +40,7 @@ static inline struct sock_conn *fdmap_get(int fd)
                  : NULL;
 }
 
-/* No descriptor from here on was ever tracked. Only grows. */
+/* No descriptor from here on was ever tracked in this process. Only grows. */
 extern _Atomic(unsigned) fdmap_end;
 
 /* May one from `first` on be tracked? */
