@@ -9,6 +9,7 @@
 #include "real.h"
 
 #include "guard.h"
+#include "real_next.h"
 #include "real_raw.h"
 
 #include <dlfcn.h>
@@ -24,7 +25,9 @@ struct real_sock real_sock_found = {
 #define X(type, name, parameters)                                                                  \
     static void find_##name(void)                                                                  \
     {                                                                                              \
-        void *found = real_libc_dlsym()(RTLD_NEXT, #name);                                         \
+        void *found = real_next(#name);                                                            \
+        if (!found)                                                                                \
+            found = real_libc_dlsym()(RTLD_NEXT, #name);                                           \
         if (found && !real_is_ours(found))                                                         \
             __atomic_store_n(&real_sock_found.name, (type(*) parameters)found, __ATOMIC_RELAXED);  \
     }

@@ -144,6 +144,40 @@ def test_checks_of_the_library_can_fail(script, text, flags, complaint, workshop
     assert done.returncode != 0 and complaint in done.stderr, done
 
 
+def test_what_is_behind_us_is_what_the_loader_says(workshop, copy):
+    """real_next.c reads the loader's tables by itself: the same for every name, whatever preloads stand behind."""
+    top = HERE.parents[2]
+    teller = workshop.object("teller.so", f"""
+        #include "{top}/preload/real_next.c"
+        #include <dlfcn.h>
+        #include <stdio.h>
+        #define SAY(name) printf("%s %s\\n", name, !real_next(name) ? "unknown" : real_next(name) == dlsym(RTLD_NEXT, name) ? \\
+                                 "same" : "other")
+        static __attribute__((constructor)) void tell(void)
+        {{
+            SAY("read"); SAY("close"); SAY("syscall"); SAY("__read_chk"); SAY("clone"); SAY("fcntl64"); SAY("fsync");
+            SAY("send"); SAY("memcpy"); SAY("no_such_function"); SAY("pthread_create"); SAY("hidden_one");
+        }}
+    """, "-I", top / "preload")
+    other = workshop.object("other.so", """
+        __attribute__((visibility("hidden"))) void hidden_one(void) {}
+        long send(void) { return 1; }
+        int fsync(int fd) { return fd; }
+        int close(int fd) { return fd; }""")
+    sysv = workshop.object("sysv.so", "long read(void) { return 1; }", "-Wl,--hash-style=sysv")
+    told = {}
+    for behind in ([], [other], ["libeatmydata.so"], [other, "libeatmydata.so", copy], [sysv]):
+        env = {"LD_PRELOAD": ":".join(map(str, [teller, *behind])), "PATH": "/usr/bin:/bin"}
+        lines = run(["/bin/true"], env)
+        told[len(told)] = dict(line.split() for line in lines)
+        assert lines[9] == "no_such_function unknown" and "hidden_one unknown" in lines
+    for index, says in told.items():
+        assert "other" not in says.values(), (index, says)
+        assert says["memcpy"] == "unknown"  # the loader's to resolve (ifunc)
+        # Of an object with a hash of the old kind alone nothing is read.
+        assert all(what == "unknown" for what in says.values()) if index == 4 else all(says[name] == "same" for name in ("close", "syscall", "clone", "send", "pthread_create")), says
+
+
 FLAVOURS = [(compiler, flags) for compiler in ("gcc", "clang")
             for flags in ("-O0", "-O2", "-Os", "-O0 -fsanitize=address,undefined", "-O2 -fsanitize=thread",
                           "-O2 -fno-optimize-sibling-calls", "-O1 -fstack-protector-all", "-O0 --coverage",
