@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
 static bool is_stream_socket(int fd)
 {
@@ -81,4 +82,11 @@ uint64_t sock_socket_received(int fd)
         size < offsetof(struct tcp_info, tcpi_bytes_received) + sizeof info.tcpi_bytes_received)
         return 0;
     return info.tcpi_bytes_received;
+}
+
+uint64_t sock_socket_unread(int fd)
+{
+    int unread = 0;
+
+    return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0 ? (uint64_t)unread : 0;
 }

@@ -21,4 +21,7 @@ int sock_socket_take_error(int fd);
 /* Bytes that its peer sent so far, the FIN as one; 0 where the kernel does not tell. */
 uint64_t sock_socket_received(int fd);
 
+/* Of them, those that nobody has read yet. */
+uint64_t sock_socket_unread(int fd);
+
 #endif

@@ -124,6 +124,7 @@ void flow_await_response(struct shim_flow *flow)
 {
     http_head_init_response(&flow->response, process_clock->wall_ms() / 1000);
     flow->in_response = false;
+    flow->tail_len = 0;
 }
 
 void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)

@@ -147,10 +147,28 @@ static void take_head(struct shim_flow *flow, struct shim_exchange *exchange)
     }
 }
 
+static void keep_tail(struct shim_flow *flow, struct span payload)
+{
+    size_t kept = flow->tail_len;
+
+    if (payload.len == 0)
+        return;
+    if (payload.len >= SHIM_FLOW_TAIL) {
+        payload = span_skip(payload, payload.len - SHIM_FLOW_TAIL);
+        kept = 0;
+    } else if (kept + payload.len > SHIM_FLOW_TAIL) {
+        size_t gone = kept + payload.len - SHIM_FLOW_TAIL;
+        kept -= gone;
+        memmove(flow->tail, flow->tail + gone, kept);
+    }
+    memcpy(flow->tail + kept, payload.ptr, payload.len);
+    flow->tail_len = (uint8_t)(kept + payload.len);
+}
+
 static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchange,
                            struct span bytes)
 {
-    struct span payload;
+    struct span payload = SPAN_LIT("");
     size_t taken;
 
     if (!flow->in_response) {
@@ -165,6 +183,7 @@ static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchang
         }
     } else {
         taken = http_body_feed(&flow->response_body, bytes, &payload);
+        keep_tail(flow, payload);
         if (flow->response_body.state == HTTP_BODY_ALIEN) {
             flow_settle(flow, exchange, END_BROKEN, PHASE_BODY);
             flow_lose(flow);
@@ -196,6 +215,11 @@ bool shim_flow_waits(const struct shim_flow *flow)
 {
     return flow->state != SHIM_FLOW_LOST && flow->requests > flow->responses &&
            !(flow->refused && flow->refused->number == flow->responses + 1);
+}
+
+bool shim_flow_has_head(const struct shim_flow *flow)
+{
+    return flow->in_response;
 }
 
 bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes)
@@ -234,12 +258,32 @@ size_t shim_flow_answer(struct shim_flow *flow, char *buf, size_t size, bool pee
  * --------------------------------------------------------------------------------------
  */
 
+/* Did a stream say that it is at its end? Some clients close at that event, with the last chunk
+ * still on its way: openai-python. Inside the text of a model there are no line ends. */
+static bool said_its_last(const struct shim_flow *flow)
+{
+    static const struct span done = SPAN_LIT("data: [DONE]"),
+                             stop = SPAN_LIT("event: message_stop");
+    struct span tail = span_of(flow->tail, flow->tail_len);
+
+    while (tail.len > 0 && (tail.ptr[tail.len - 1] == '\n' || tail.ptr[tail.len - 1] == '\r'))
+        tail.len--;
+    if (span_ends(tail, done))
+        return tail.len == done.len || tail.ptr[tail.len - done.len - 1] == '\n';
+    for (size_t at = 0; at + stop.len <= tail.len; at++)
+        if ((at == 0 || tail.ptr[at - 1] == '\n') && span_starts(span_skip(tail, at), stop))
+            return true;
+    return false;
+}
+
 static void end_oldest(struct shim_flow *flow, struct shim_exchange *exchange,
                        enum shim_flow_end end)
 {
     enum call_phase phase = flow->in_response ? PHASE_BODY : PHASE_WAITING;
 
-    if (end == SHIM_FLOW_CLOSE && !flow->send_failed)
+    if (flow->in_response && said_its_last(flow))
+        flow_settle(flow, exchange, END_COMPLETE, phase);
+    else if (end == SHIM_FLOW_CLOSE && !flow->send_failed)
         flow_settle(flow, exchange, END_ABORTED, phase);
     else if (end == SHIM_FLOW_EOF && flow->in_response && flow->response_body.until_close)
         flow_settle(flow, exchange, END_COMPLETE, phase);

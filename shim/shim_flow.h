@@ -27,6 +27,9 @@
 /* Requests under way on one connection (pipelining). With more it is lost. */
 #define SHIM_FLOW_DEPTH 8
 
+/* So much of a body's end is kept, for the last event of a stream. */
+#define SHIM_FLOW_TAIL 128
+
 /* One request and its response. Private. */
 struct shim_exchange {
     struct shim_call call;
@@ -62,7 +65,9 @@ struct shim_flow {
     uint64_t at;    /* bytes of the write under way that were looked at */
     uint64_t began; /* where in it the request under way began */
     uint64_t before_refused; /* bytes of earlier requests that are still to leave */
-    size_t answered;         /* bytes of the answer that the program has */
+    uint8_t tail_len;
+    char tail[SHIM_FLOW_TAIL]; /* last bytes of the body under way */
+    size_t answered;           /* bytes of the answer that the program has */
     struct http_head request, response;
     struct http_body request_body, response_body;
     struct shim_exchange exchanges[SHIM_FLOW_DEPTH];
@@ -96,8 +101,9 @@ void shim_flow_received(struct shim_flow *flow, struct span bytes);
  * to make sure of their origin, before they count. */
 bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes);
 
-/* Is a response waited for, or under way? */
+/* Is a response waited for, or under way? And is its final head there? */
 bool shim_flow_waits(const struct shim_flow *flow);
+bool shim_flow_has_head(const struct shim_flow *flow);
 
 /* Is it time for our answer: refused, and what was asked for before is answered? */
 bool shim_flow_answer_due(const struct shim_flow *flow);
