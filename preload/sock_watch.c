@@ -119,13 +119,33 @@ void sock_write_end(struct sock_write *write)
     }
 }
 
+void sock_lose_sight(int fd)
+{
+    struct sock_conn *conn;
+
+    GUARD_ERRNO(if ((conn = sock_conn_lock(fd))) sock_conn_let_go(conn, fd, SOCK_END_DROP));
+}
+
+/* Is there a part too long to be looked at, of which some may leave? Of what is no length at all
+ * nothing does. */
+static bool is_overlong(const struct iovec *parts, size_t count)
+{
+    for (size_t i = 0; i < count && count <= IOV_MAX && !guard_is_nowhere(parts); i++)
+        if (parts[i].iov_len > SOCK_PART_MAX && parts[i].iov_len <= SSIZE_MAX)
+            return true;
+    return false;
+}
+
 struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t count,
                                   const void *caller)
 {
     struct sock_write write;
 
-    if (!sock_parts_lead(parts, count))
+    if (!sock_parts_lead(parts, count)) {
+        if (is_overlong(parts, count))
+            sock_lose_sight(fd);
         return (struct sock_write){.fd = fd};
+    }
     GUARD_ERRNO({
         sock_write_begin(&write, fd, caller);
         for (size_t i = 0; i < count; i++)

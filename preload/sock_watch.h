@@ -27,6 +27,10 @@ struct sock_write {
     uint64_t allowed; /* of them, so many may leave */
 };
 
+/* What the kernel takes in one call. A longer part is a program's mistake (write(fd, buf, -1),
+ * after a read that failed): an error for the kernel, or it takes what memory there is. */
+#define SOCK_PART_MAX ((size_t)0x7ffff000)
+
 /* Can the parts be read (of bytes) at all? Not: the call passes, and the kernel says what is wrong.
  */
 static inline bool sock_parts_lead(const struct iovec *parts, size_t count)
@@ -34,7 +38,8 @@ static inline bool sock_parts_lead(const struct iovec *parts, size_t count)
     if (count > IOV_MAX || (count > 0 && guard_is_nowhere(parts)))
         return false;
     for (size_t i = 0; i < count; i++)
-        if (parts[i].iov_len > 0 && guard_is_nowhere(parts[i].iov_base))
+        if (parts[i].iov_len > 0 &&
+            (parts[i].iov_len > SOCK_PART_MAX || guard_is_nowhere(parts[i].iov_base)))
             return false;
     return true;
 }
@@ -47,6 +52,9 @@ void sock_write_end(struct sock_write *write);
 /* The three in one. */
 struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t count,
                                   const void *caller);
+
+/* Bytes are about to leave that cannot be shown: the connection is let go. */
+void sock_lose_sight(int fd);
 
 /* What the program is told after the real write of the allowed bytes returned `result`, with errno
  * as it left it. */

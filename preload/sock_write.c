@@ -61,14 +61,13 @@ EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
                                       : write_part(&look, parts, (size_t)count, false, 0));
 }
 
-/* Connects and urgent data by way of a write: the bytes are not ours to follow. */
+/* Connects and urgent data by way of a write: the bytes are not ours to follow. Nor those that the
+ * kernel tells of when they have left: of swallowed ones it never would. */
 static bool is_odd(int fd, int flags)
 {
-    struct sock_conn *conn;
-
-    if (!(flags & (MSG_FASTOPEN | MSG_OOB)))
+    if (!(flags & (MSG_FASTOPEN | MSG_OOB | MSG_ZEROCOPY)))
         return false;
-    GUARD_ERRNO(if ((conn = sock_conn_lock(fd))) sock_conn_let_go(conn, fd, SOCK_END_DROP));
+    sock_lose_sight(fd);
     return true;
 }
 
@@ -77,7 +76,9 @@ static ssize_t send_watched(int fd, const void *buf, size_t size, int flags,
 {
     const struct iovec part = {(void *)buf, size};
 
-    if (is_odd(fd, flags))
+    if (size > SOCK_PART_MAX) /* whatever its sign: as much of it leaves as there is */
+        sock_lose_sight(fd);
+    if (size > SOCK_PART_MAX || is_odd(fd, flags))
         return real_sock()->sendto(fd, buf, size, flags, address, length);
     struct sock_write look = sock_write_look(fd, &part, 1, caller);
     return sock_write_done(&look, leaves_whole(&look)
@@ -118,23 +119,34 @@ EXPORT ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
     return sendmsg_watched(fd, message, flags, CALLER);
 }
 
-/* One by one; as with the kernel a short one, or an error after others, ends it. */
+static size_t size_of(const struct msghdr *message)
+{
+    size_t size = 0;
+
+    for (size_t i = 0; i < message->msg_iovlen; i++)
+        size += message->msg_iov[i].iov_len;
+    return size;
+}
+
+/* One by one; as with the kernel a short one, or an error after others (which is not told), ends
+ * it. */
 EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 {
+    int kept = errno;
     unsigned done = 0;
 
     if (__builtin_expect(!fdmap_get(fd), 1) || guard_is_nowhere(messages))
         return real_sock()->sendmmsg(fd, messages, count, flags);
-    for (; done < count && done < INT32_MAX; done++) {
+    for (; done < count && done < IOV_MAX; done++) {
         const struct msghdr *message = &messages[done].msg_hdr;
-        size_t size = 0;
-        for (size_t i = 0; i < message->msg_iovlen; i++)
-            size += message->msg_iov[i].iov_len;
         ssize_t sent = sendmsg_watched(fd, message, flags, CALLER);
+        if (sent < 0 && done == 0)
+            return -1;
+        errno = kept;
         if (sent < 0)
-            return done > 0 ? (int)done : -1;
+            return (int)done;
         messages[done].msg_len = (unsigned)sent;
-        if ((size_t)sent < size)
+        if ((size_t)sent < size_of(message))
             return (int)done + 1;
     }
     return (int)done;
@@ -145,11 +157,19 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 
 #define FILE_PIECE 4096 /* threads may have 16 KB of stack */
 
+/* Nothing more of what is sent is of interest. */
+static bool is_lost(const struct sock_write *look)
+{
+    return !look->conn->flow || look->conn->flow->flow.state == SHIM_FLOW_LOST;
+}
+
 /* Shows what the file has there, as the kernel will take it. False: it cannot be read twice. */
 static bool show_file(struct sock_write *look, int in, off_t at, size_t count)
 {
     char piece[FILE_PIECE];
 
+    if (count > SOCK_PART_MAX)
+        count = SOCK_PART_MAX;
     while (count > 0) {
         /* pread() would be a cancellation point, which sendfile is not. */
         ssize_t got =
@@ -161,7 +181,7 @@ static bool show_file(struct sock_write *look, int in, off_t at, size_t count)
             return true;
         sock_write_show(look, piece, (size_t)got);
         at += got;
-        count -= (size_t)got;
+        count -= is_lost(look) ? count : (size_t)got;
     }
     return true;
 }
@@ -211,6 +231,8 @@ static ssize_t skip_file(const struct sock_write *look, int in, off_t *offset)
 
 static ssize_t sendfile_watched(int out, int in, off_t *offset, size_t count, const void *caller)
 {
+    if (offset && guard_is_nowhere(offset))
+        return real_sock()->sendfile(out, in, offset, count);
     struct sock_write look = sendfile_look(out, in, offset, count, caller);
 
     if (look.conn && look.allowed == 0 && look.offered > 0)

@@ -133,7 +133,7 @@ def test_high_numbers(program, breaker_env, server):
 
 # Calls that go well in each, all of them counted.
 CONNECTS = {"refused-blocking": 0, "refused-pending": 0, "good-pending": 2, "black-hole": 0, "black-hole-bounded": 0,
-            "dissolved": 3, "udp": 0, "local": 0, "bad-arguments": 1, "bad-buffers": 2, "gone": 0, "mapped": 1}
+            "dissolved": 3, "udp": 0, "local": 0, "bad-arguments": 1, "bad-buffers": 2, "no-lengths": 0, "gone": 0, "mapped": 1}
 
 
 @pytest.mark.parametrize("mode", CONNECTS)

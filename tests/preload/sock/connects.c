@@ -9,6 +9,7 @@
 #include "sock.h"
 
 #include <poll.h>
+#include <sys/sendfile.h>
 #include <signal.h>
 #include <sys/uio.h>
 #include <sys/un.h>
@@ -350,6 +351,8 @@ static void bad_buffers(void)
     int fd = connected(port);
     char a[4] = "", *nowhere = (char *)8;
     struct iovec parts[] = {{NULL, 0}, {a, 4}};
+    struct mmsghdr message = {.msg_hdr = {.msg_iov = NULL, .msg_iovlen = 1}};
+    int file = KEPT(open("/dev/zero", O_RDONLY | O_CLOEXEC));
 
     SHOW(write(fd, NULL, 0));
     SHOW(send(fd, NULL, 0, 0));
@@ -357,6 +360,8 @@ static void bad_buffers(void)
     SHOW(writev(fd, parts, -1));
     SHOW(writev(fd, parts, 1));
     SHOW(writev(fd, parts, 1 << 30));
+    SHOW(sendfile(fd, file, (off_t *)nowhere, 10));
+    SHOW(sendmmsg(fd, &message, 1, 0));
     SHOW(read(fd, NULL, 0));
     post(fd, port, "m");
     SHOW(wait_for(fd, POLLIN));
@@ -370,6 +375,7 @@ static void bad_buffers(void)
     SHOW(read_status(fd));
     call_on(fd, port, "m");
     SHOW(close(fd));
+    SHOW(close(file));
 }
 
 /* --- the other side goes away --------------------------------------------------------------------
@@ -405,6 +411,31 @@ static void reset(int peer)
 
     KEPT(setsockopt(peer, SOL_SOCKET, SO_LINGER, &hard, sizeof hard));
     KEPT(close(peer));
+}
+
+/* What a program writes that did not look at the -1 of its read, amid a body, where every byte is
+ * looked at. */
+static void no_lengths(void)
+{
+    char text[512] =
+        "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999\r\n\r\n"
+        "{\"messages\":[\"";
+    struct iovec parts[] = {{text, 4}, {text, (size_t)-1}};
+    struct mmsghdr messages[] = {{.msg_hdr = {.msg_iov = parts, .msg_iovlen = 1}},
+                                 {.msg_hdr = {.msg_iov = (void *)8, .msg_iovlen = 1}}};
+    int fd = connected(port), peer;
+
+    write_all(fd, text, strlen(text));
+    SHOW(write(fd, text, (size_t)-1));
+    SHOW(writev(fd, parts, 2));
+    SHOW(KEPT(sendmmsg(fd, messages, 2, 0)));
+    SHOW(read(fd, text, (size_t)-1));
+    SHOW(close(fd));
+    fd = connected_here(&peer);
+    write_all(fd, text, strlen(text));
+    SHOW(send(fd, text + sizeof text, (size_t)-1, MSG_DONTWAIT) != 0); /* some of it, or an error */
+    SHOW(close(fd));
+    SHOW(close(peer));
 }
 
 static void gone(void)
@@ -510,6 +541,7 @@ static const struct mode modes[] = {
     {"local", local},
     {"bad-arguments", bad_arguments},
     {"bad-buffers", bad_buffers},
+    {"no-lengths", no_lengths},
     {"gone", gone},
     {"fast-open", fast_open},
     {"mapped", mapped},
