@@ -149,6 +149,10 @@ struct real_sock {
 extern struct real_sock real_sock_found;
 void real_sock_prepare(void);
 
+/* Another copy of libbreaker stands behind us: it counts and refuses, our socket layer tracks
+ * nothing. Written by the constructor alone. */
+extern bool real_sock_other_decides;
+
 /* Async-signal-safe, before the constructor too. */
 static inline const struct real_sock *real_sock(void)
 {

@@ -9,6 +9,7 @@
 #include "real.h"
 
 #include "guard.h"
+#include "real_library.h"
 #include "real_next.h"
 #include "real_raw.h"
 
@@ -41,7 +42,23 @@ static void find_all(void)
 #undef X
 }
 
+/* Told by what no libcurl has: the version nodes of several TLS libraries. */
+static bool is_breaker_behind(void)
+{
+    void *one = dlvsym(RTLD_NEXT, LIBRARY_PROBE, "CURL_NSS_3");
+    void *two = dlvsym(RTLD_NEXT, LIBRARY_PROBE, "CURL_RUSTLS_4");
+    Dl_info of_one, of_two;
+
+    return one && two && one != two && !real_is_ours(one) && dladdr(one, &of_one) != 0 &&
+           dladdr(two, &of_two) != 0 && of_one.dli_fbase == of_two.dli_fbase;
+}
+
+bool real_sock_other_decides;
+
 void real_sock_prepare(void)
 {
-    GUARD_ERRNO(find_all());
+    GUARD_ERRNO({
+        find_all();
+        real_sock_other_decides = is_breaker_behind();
+    });
 }

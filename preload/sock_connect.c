@@ -87,7 +87,7 @@ static struct connecting begin_connect(int fd, const struct sockaddr *address, s
     struct connecting begun = {.conn = NULL};
     struct sock_conn *conn;
 
-    if (shim_disabled() || !fdmap_is_ours())
+    if (shim_disabled() || real_sock_other_decides || !fdmap_is_ours())
         return begun;
     if ((conn = known(fd))) {
         begun.conn = conn;

@@ -425,6 +425,21 @@ def test_two_copies_count_once(program, copy, provider, breaker_env):
     assert got == [["500"]] * 5 + [["503"]] * 2 and provider.count() == 5
 
 
+@pytest.mark.parametrize("first", [True, False], ids=["copy first", "copy second"])
+def test_two_copies_count_sockets_once(first, copy, provider, breaker_env):
+    """And a probe is one probe: neither takes the other's for one too many."""
+    breaker_env.configure()
+    pair = [str(copy), str(breaker_env.library)]
+    env = breaker_env.preloaded(LD_PRELOAD=":".join(pair if first else pair[::-1]))
+    post = [PYTHON, "-c", "import http.client, sys\nc = http.client.HTTPConnection('127.0.0.1', int(sys.argv[1]))\n"
+            f"c.request('POST', '/v1/chat/completions', '{chat('m')}'); print(c.getresponse().status)", provider.port]
+    provider.then(*[Answer(500)] * 5)
+    assert [run(post, env) for _ in range(6)] == [["500"]] * 5 + [["503"]] and provider.count() == 5
+    breaker_env.wait_due(provider.key("m"))
+    assert [run(post, env) for _ in range(2)] == [["200"]] * 2
+    assert breaker_env.calls(provider.key("m"))["success"] == 2
+
+
 def library_of(soname):
     listing = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=True).stdout
     found = [line.split(" => ")[1] for line in listing.splitlines() if line.split()[:1] == [soname]]
