@@ -25,12 +25,13 @@ static void tell_no_address(socklen_t *length)
 /* `call` is the real one. Declares what it needs: each hook is one such statement. */
 #define READ_WATCHED(buf, size, flags, no_address, call)                                           \
     const struct iovec part = {(buf), (size)};                                                     \
+    const struct sock_read begun = sock_read_begin(fd);                                            \
     ssize_t answer;                                                                                \
     if (sock_read_answer(fd, &part, 1, (flags), &answer)) {                                        \
         no_address;                                                                                \
         return answer;                                                                             \
     }                                                                                              \
-    return sock_read_done(fd, &part, 1, (flags), (call))
+    return sock_read_done(&begun, &part, 1, (flags), (call))
 
 EXPORT ssize_t read(int fd, void *buf, size_t size)
 {
@@ -84,9 +85,10 @@ EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
 
     if (__builtin_expect(!fdmap_get(fd), 1) || count < 0)
         return real_sock()->readv(fd, parts, count);
+    const struct sock_read begun = sock_read_begin(fd);
     if (sock_read_answer(fd, parts, (size_t)count, 0, &answer))
         return answer;
-    return sock_read_done(fd, parts, (size_t)count, 0, real_sock()->readv(fd, parts, count));
+    return sock_read_done(&begun, parts, (size_t)count, 0, real_sock()->readv(fd, parts, count));
 }
 
 /* As a stream's message without anything beside its bytes. */
@@ -99,6 +101,7 @@ static void fill_rest(struct msghdr *message)
 
 static ssize_t recvmsg_watched(int fd, struct msghdr *message, int flags)
 {
+    const struct sock_read begun = sock_read_begin(fd);
     ssize_t result;
 
     if (guard_is_nowhere(message))
@@ -107,7 +110,7 @@ static ssize_t recvmsg_watched(int fd, struct msghdr *message, int flags)
         fill_rest(message);
         return result;
     }
-    return sock_read_done(fd, message->msg_iov, message->msg_iovlen, flags,
+    return sock_read_done(&begun, message->msg_iov, message->msg_iovlen, flags,
                           real_sock()->recvmsg(fd, message, flags));
 }
 

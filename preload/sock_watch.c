@@ -306,15 +306,16 @@ static size_t size_of(const struct iovec *parts, size_t count)
     return size;
 }
 
-ssize_t sock_read_done(int fd, const struct iovec *parts, size_t count, int flags, ssize_t result)
+ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, size_t count,
+                       int flags, ssize_t result)
 {
-    int error = errno;
+    int error = errno, fd = read->fd;
 
     if ((result < 0 && is_passing(error)) || (result > 0 && (flags & MSG_PEEK)) ||
         (flags & (MSG_ERRQUEUE | MSG_OOB)) || (result == 0 && size_of(parts, count) == 0))
         return result;
     GUARD_ERRNO({
-        struct sock_conn *conn = sock_conn_lock(fd);
+        struct sock_conn *conn = sock_conn_lock_again(fd, read->conn, read->generation);
         if (!conn)
             ;
         else if (result > 0 && (flags & MSG_TRUNC)) /* bytes that we cannot see */

@@ -60,10 +60,28 @@ void sock_lose_sight(int fd);
  * as it left it. */
 ssize_t sock_write_done(const struct sock_write *write, ssize_t result);
 
+/* A read under way: whose it is, as it begins. */
+struct sock_read {
+    struct sock_conn *conn; /* NULL: it passes unwatched */
+    unsigned generation;
+    int fd;
+};
+
+/* Plain loads: whether it is still the same is asked afterwards. */
+static inline struct sock_read sock_read_begin(int fd)
+{
+    struct sock_conn *conn = fdmap_get(fd);
+
+    return (struct sock_read){
+        conn, conn ? atomic_load_explicit(&conn->generation, memory_order_relaxed) : 0, fd};
+}
+
 /* The program read our answer: *result is what it is told, the real call is not made. */
 bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result);
 
-/* After the real read, with errno as it left it: what the program is told. */
-ssize_t sock_read_done(int fd, const struct iovec *parts, size_t count, int flags, ssize_t result);
+/* After the real read, with errno as it left it: what the program is told. While it waited another
+ * thread may have closed the descriptor, and the number may be another connection's by now. */
+ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, size_t count,
+                       int flags, ssize_t result);
 
 #endif

@@ -205,6 +205,16 @@ def test_threads_that_close_each_others(program, breaker_env, server):
     assert sum(breaker_env.calls(server.key("m")).values()) > 0
 
 
+def test_a_read_that_comes_back_late(program, compile_c, breaker_env, server):
+    """The end that it brings is not the connection's that has its number by then."""
+    behind = compile_c(SOCK / "lingering.c", "-shared", "-fPIC", name="lingering.so")
+    command = [str(word) for word in (program("late"), server.port, 10)]
+    done = subprocess.run(command, env=breaker_env.preloaded(LD_PRELOAD=f"{breaker_env.library}:{behind}"),
+                          capture_output=True, timeout=30)
+    assert words_of(done) == ["fine", "10"]
+    assert_counted(breaker_env, server, 10)
+
+
 @pytest.mark.parametrize("mode", ["calls", "threads", "first"])
 def test_signal_handlers(mode, program, breaker_env, server):
     """What a handler does in the middle of a hook may pass uncounted; what it does elsewhere counts."""
