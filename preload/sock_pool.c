@@ -7,12 +7,15 @@
 #define LOW(x)          ((uint32_t)(x))
 #define CHANGED(x, low) ((((x) >> 32) + 1) << 32 | (low))
 
+/* NULL: not of this pool since it was abandoned. */
 static struct sock_pooled *numbered(struct sock_pool *pool, uint32_t number)
 {
     uint32_t index = number - 1;
     char *block =
         atomic_load_explicit(&pool->blocks[index / pool->per_block], memory_order_acquire);
 
+    if (!block)
+        return NULL;
     return (struct sock_pooled *)(void *)(block +
                                           (size_t)(index % pool->per_block) * pool->object_size);
 }
@@ -23,6 +26,8 @@ static struct sock_pooled *pop(struct sock_pool *pool)
 
     while (LOW(head) != 0) {
         struct sock_pooled *first = numbered(pool, LOW(head));
+        if (!first)
+            return NULL;
         uint32_t next = atomic_load_explicit(&first->next_free, memory_order_relaxed);
         if (atomic_compare_exchange_weak_explicit(&pool->free_head, &head, CHANGED(head, next),
                                                   memory_order_acquire, memory_order_acquire))
@@ -42,20 +47,34 @@ static void push(struct sock_pool *pool, struct sock_pooled *object)
                                                   memory_order_release, memory_order_relaxed));
 }
 
+/* Takes the number of a block. False: there are none left. */
+static bool claim_block(struct sock_pool *pool, uint32_t *block)
+{
+    *block = atomic_load_explicit(&pool->block_count, memory_order_relaxed);
+    do
+        if (*block >= SOCK_POOL_BLOCKS)
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(&pool->block_count, block, *block + 1,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    return true;
+}
+
 /* Takes the first object of a new block; the others become free. */
 static struct sock_pooled *grow(struct sock_pool *pool)
 {
-    uint32_t block = atomic_load_explicit(&pool->block_count, memory_order_relaxed);
+    const size_t size = pool->object_size * pool->per_block;
+    uint32_t block;
 
-    do
-        if (block >= SOCK_POOL_BLOCKS)
-            return NULL;
-    while (!atomic_compare_exchange_weak_explicit(&pool->block_count, &block, block + 1,
-                                                  memory_order_relaxed, memory_order_relaxed));
-    char *memory = mmap(NULL, pool->object_size * pool->per_block, PROT_READ | PROT_WRITE,
+    if (atomic_load_explicit(&pool->block_count, memory_order_relaxed) >= SOCK_POOL_BLOCKS)
+        return NULL;
+    char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
-        return NULL; /* this block's numbers are never given out */
+        return NULL;
+    if (!claim_block(pool, &block)) {
+        munmap(memory, size);
+        return NULL;
+    }
     atomic_store_explicit(&pool->blocks[block], memory, memory_order_release);
     for (uint32_t i = 0; i < pool->per_block; i++)
         numbered(pool, block * pool->per_block + i + 1)->number = block * pool->per_block + i + 1;
@@ -75,7 +94,10 @@ void *sock_pool_take(struct sock_pool *pool)
 
 void sock_pool_give(struct sock_pool *pool, void *object)
 {
-    push(pool, object);
+    const struct sock_pooled *pooled = object;
+
+    if (numbered(pool, pooled->number) == pooled)
+        push(pool, object);
 }
 
 void sock_pool_abandon(struct sock_pool *pool)

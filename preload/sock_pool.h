@@ -10,6 +10,7 @@
 #define BREAKER_PRELOAD_SOCK_POOL_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -37,7 +38,9 @@ struct sock_pool {
 void *sock_pool_take(struct sock_pool *pool);
 void sock_pool_give(struct sock_pool *pool, void *object);
 
-/* In the child of a fork: forgets all objects, those in use too; their memory stays behind. */
+/* In the child of a fork: forgets all objects, those in use too; their memory stays behind. A
+ * handler may have forked in the middle of our work, to which the child comes back: what it gives
+ * back then is forgotten. */
 void sock_pool_abandon(struct sock_pool *pool);
 
 #endif
