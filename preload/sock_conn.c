@@ -14,10 +14,12 @@ static struct sock_pool flows = {.object_size = sizeof(struct sock_flow), .per_b
 /* --- finding one --------------------------------------------------------------------------------
  */
 
-/* The thread is inside. False: not to be had, and noted. */
+/* The thread is inside. False: not to be had, and noted: nobody waits a second time, whoever has it
+ * may have left it for good (a handler that jumped out of our work, a thread cancelled in it). */
 static bool lock_conn(struct sock_conn *conn)
 {
-    if (sock_lock(&conn->lock))
+    if (atomic_load_explicit(&conn->unreliable, memory_order_relaxed) ? sock_try_lock(&conn->lock)
+                                                                      : sock_lock(&conn->lock))
         return true;
     atomic_store_explicit(&conn->unreliable, true, memory_order_relaxed);
     return false;
@@ -196,11 +198,18 @@ void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
     sock_conn_let_go(conn, fd, end);
 }
 
-/* Its lock cannot be had: whoever has it sees to the rest. */
+/* Its lock cannot be had: whoever has it sees to the rest, unless it was unlocked just now. */
 static void orphan(struct sock_conn *conn, int fd)
 {
-    if (fdmap_clear(fd, conn))
-        atomic_fetch_add_explicit(&conn->orphans, 1, memory_order_relaxed);
+    if (!fdmap_clear(fd, conn))
+        return;
+    atomic_fetch_add_explicit(&conn->orphans, 1, memory_order_relaxed);
+    if (!sock_enter())
+        return;
+    if (sock_try_lock(&conn->lock))
+        sock_conn_unlock(conn);
+    else
+        sock_leave();
 }
 
 /* Programs that see in poll() that a connect failed may close without asking why: the kernel still

@@ -14,7 +14,7 @@ __thread bool sock_inside __attribute__((tls_model("initial-exec")));
 #define PAUSES        50
 #define PAUSE_STEP_NS 1000000
 
-static bool try_lock(struct sock_lock *lock)
+bool sock_try_lock(struct sock_lock *lock)
 {
     const void *nobody = NULL;
 
@@ -31,12 +31,12 @@ static bool wait_for(struct sock_lock *lock)
 
     for (int i = 0; i < YIELDS; i++) {
         sched_yield();
-        if (try_lock(lock))
+        if (sock_try_lock(lock))
             return true;
     }
     for (int i = 0; i < PAUSES; i++) {
         syscall(SYS_clock_nanosleep, CLOCK_MONOTONIC, 0, &step, NULL);
-        if (try_lock(lock))
+        if (sock_try_lock(lock))
             return true;
     }
     return false;
@@ -47,7 +47,7 @@ bool sock_lock(struct sock_lock *lock)
     bool got = false;
 
     for (int i = 0; i < SPINS && !got; i++)
-        got = try_lock(lock);
+        got = sock_try_lock(lock);
     if (!got)
         GUARD_ERRNO(got = wait_for(lock));
     return got;

@@ -43,6 +43,8 @@ static inline void sock_leave(void)
 /* Inside only. False: not to be had within some 50 ms. Keeps errno. Acquire; pairs with
  * sock_unlock(). */
 bool sock_lock(struct sock_lock *lock);
+/* The same without waiting. */
+bool sock_try_lock(struct sock_lock *lock);
 
 static inline void sock_unlock(struct sock_lock *lock)
 {

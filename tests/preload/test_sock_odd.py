@@ -239,6 +239,17 @@ def test_a_jump_out_of_a_read(program, breaker_env, server):
     assert_counted(breaker_env, server, 20)
 
 
+@pytest.mark.parametrize("mode, calls", [("jumps", 20), ("forks", 101)])
+def test_interrupted_in_our_own_work(mode, calls, program, compile_c, breaker_env, server):
+    breaker_env.configure(match="all")
+    behind = compile_c(SOCK / "interrupting.c", "-shared", "-fPIC", name="interrupting.so")
+    command = [str(word) for word in (program("interrupted"), mode, server.port)]
+    done = subprocess.run(command, env=breaker_env.preloaded(LD_PRELOAD=f"{breaker_env.library}:{behind}"),
+                          capture_output=True, timeout=30)
+    assert words_of(done) == ["fine", str(calls)]
+    assert_counted(breaker_env, server, calls)
+
+
 # --- children ----------------------------------------------------------------------------------------
 
 FORKS = {"child-uses": 4, "parent-closes": 3, "in-the-middle": 2, "crowd": 122, "vfork-closes": 42, "vfork-executes": 21,
