@@ -112,6 +112,7 @@ getaddrinfo_function *real_getaddrinfo(void);
     X(int, fcntl, (int fd, int command, ...))                                                      \
     X(int, fcntl64, (int fd, int command, ...))                                                    \
     X(int, vfork, (void))                                                                          \
+    X(int, _Fork, (void))                                                                          \
     X(int, clone,                                                                                  \
       (void *function, void *stack, long flags, void *argument, long a, long b, long c))           \
     X(long, syscall, (long number, long a, long b, long c, long d, long e, long f))                \

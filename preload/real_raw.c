@@ -105,10 +105,15 @@ void raw_closefrom(int first)
     raw_close_range(first > 0 ? (unsigned)first : 0, UINT32_MAX, 0);
 }
 
+int raw__Fork(void)
+{
+    return (int)raw_syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+}
+
 /* A function that returns twice cannot be written here; a child with memory of its own will do. */
 int raw_vfork(void)
 {
-    return (int)raw_syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0, 0);
+    return raw__Fork();
 }
 
 /* Nor one whose child goes on elsewhere: the loader is asked after all. */

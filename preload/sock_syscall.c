@@ -1,7 +1,8 @@
 /*
  * sock_syscall.c - syscall(), by which libuv closes its descriptors, to have no cancellation point;
- * and the calls that make a child with our very memory (FIELD-NOTES 1.9): from then on it is asked
- * whose descriptors are meant. Everything else of them is a jump.
+ * and the calls that make a child with our very memory (FIELD-NOTES 1.9), or one that no handler of
+ * pthread_atfork() makes fresh: from then on it is asked whose descriptors are meant. Everything
+ * else of them is a jump.
  */
 #include "fdmap.h"
 #include "guard.h"
@@ -19,6 +20,7 @@ long sock_syscall(long number, long a, long b, long c, long d, long e, long f) _
 int sock_clone(void *function, void *stack, long flags, void *argument, long a, long b,
                long c) __asm__("clone");
 int sock_vfork(void) __asm__("vfork");
+int sock_Fork(void) __asm__("_Fork");
 
 static __attribute__((noinline)) void note_syscall(long number, long a, long b, long c)
 {
@@ -32,10 +34,11 @@ static __attribute__((noinline)) void note_syscall(long number, long a, long b, 
     });
 }
 
-/* Never less doubt than before: the parent of one that goes on beside it may vfork. */
-static void doubt(bool parent_waits)
+/* Never less doubt than before: the parent of one that goes on beside it may vfork. `apart`: the
+ * parent waits, or the child gets a copy of our memory. */
+static void doubt(bool apart)
 {
-    if (!parent_waits)
+    if (!apart)
         fdmap_doubt = FDMAP_SHARED;
     else if (fdmap_doubt == FDMAP_SURE)
         fdmap_doubt = FDMAP_VFORKED;
@@ -44,8 +47,8 @@ static void doubt(bool parent_waits)
 /* Those by the plain calls; what the flags of clone3 are lies in memory. */
 static __attribute__((noinline)) void note_child(long number, long flags)
 {
-#ifdef SYS_vfork
-    if (number == SYS_vfork)
+#ifdef SYS_fork
+    if (number == SYS_fork || number == SYS_vfork)
         flags = CLONE_VFORK;
 #endif
     doubt(number != SYS_clone3 && (flags & CLONE_VFORK));
@@ -53,8 +56,8 @@ static __attribute__((noinline)) void note_child(long number, long flags)
 
 static bool makes_a_child(long number)
 {
-#ifdef SYS_vfork
-    if (number == SYS_vfork)
+#ifdef SYS_fork
+    if (number == SYS_fork || number == SYS_vfork)
         return true;
 #endif
     return number == SYS_clone || number == SYS_clone3;
@@ -80,4 +83,10 @@ TAIL_FUNCTION int sock_vfork(void)
 {
     doubt(true);
     TAIL_RETURN(real_sock()->vfork());
+}
+
+TAIL_FUNCTION int sock_Fork(void)
+{
+    doubt(true);
+    TAIL_RETURN(real_sock()->_Fork());
 }

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # three instructions or more done. (A frame of ours that a system call returns to costs more: `make bench` tells.)
 INSTRUCTIONS = 50
 # Hooked, yet no call on a descriptor: loading a library, resolving a name, making a child.
-NOT_ON_DESCRIPTORS = {"dlopen", "dlsym", "getaddrinfo", "vfork", "clone"}
+NOT_ON_DESCRIPTORS = {"dlopen", "dlsym", "getaddrinfo", "vfork", "_Fork", "clone"}
 # One look a second at the configuration is allowed.
 LOOKS = {"newfstatat", "stat", "statx"}
 

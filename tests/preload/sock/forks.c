@@ -11,6 +11,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 extern char **environ;
@@ -336,7 +337,44 @@ static void after_exec(void)
     calls++; /* the one before */
 }
 
+static pid_t by_Fork(void)
+{
+    return _Fork();
+}
+
+static pid_t by_system_call(void)
+{
+#ifdef SYS_fork
+    return (pid_t)syscall(SYS_fork);
+#else
+    return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+#endif
+}
+
+/* Ways to fork that no pthread_atfork() hears of: the child takes the answer, uncounted. */
+static void unheard(void)
+{
+    pid_t (*const ways[])(void) = {by_Fork, by_system_call};
+
+    for (unsigned i = 0; i < 2; i++) {
+        int fd = called();
+        post(fd, port, "m");
+        pid_t pid = KEPT(ways[i]());
+        if (pid == 0) {
+            alarm(BOUND_S);
+            MUST(read_status(fd) == 200);
+            call_on(fd, port, "m");
+            KEPT(close(fd));
+            _exit(0);
+        }
+        must_end_well(pid);
+        KEPT(close(fd));
+        KEPT(close(called()));
+    }
+}
+
 static const struct mode modes[] = {
+    {"unheard", unheard},
     {"child-uses", child_uses},
     {"parent-closes", parent_closes},
     {"in-the-middle", in_the_middle},
