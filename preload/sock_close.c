@@ -27,10 +27,14 @@ void sock_close_note(unsigned first, unsigned last)
         note_close(fd);
 }
 
+/* What still leads from `to` was closed past us (fclose). */
 static __attribute__((noinline)) int note_duplicate(int from, int to)
 {
-    GUARD_ERRNO(if (to >= 0 && to != from && fdmap_get(from) && fdmap_is_ours())
-                    sock_conn_duplicated(from, to));
+    GUARD_ERRNO(if (to >= 0 && to != from && fdmap_get(from) && fdmap_is_ours()) {
+        if (fdmap_get(to))
+            sock_lose_sight(to);
+        sock_conn_duplicated(from, to);
+    });
     return to;
 }
 

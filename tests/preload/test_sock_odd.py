@@ -77,7 +77,7 @@ def assert_counted(breaker_env, server, successes, model="m"):
 DESCRIPTORS = {"dup2-over": 1, "dup3-over": 1, "dup2-onto-another": 5, "dup-and-close": 6, "dup-in-turns": 6,
                "close-range": 7, "close-range-unshare": 3, "closefrom": 4, "syscall": 2, "reused-by-file": 1,
                "reused-by-pipe": 3, "reused-by-pair": 1, "reused-by-accept": 1, "reused-by-map": 1,
-               "reused-by-connection": 15}
+               "reused-by-connection": 15, "closed-past-us": 1}
 
 
 @pytest.mark.parametrize("mode", DESCRIPTORS)
