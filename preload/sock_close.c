@@ -112,7 +112,8 @@ static __attribute__((noinline)) void note_shutdown(int fd, int how)
         return;
     if (conn->connecting && sock_socket_has_peer(fd) && !sock_conn_connected(conn, fd, 0))
         return;
-    if (how == SHUT_WR && !conn->connecting)
+    /* A request that is cut short gets no answer, by whose fault is plain. */
+    if (how == SHUT_WR && !conn->connecting && !(conn->flow && shim_flow_sends(&conn->flow->flow)))
         sock_conn_unlock(conn);
     else
         sock_conn_end(conn, fd, SOCK_END_CLOSE);

@@ -222,6 +222,12 @@ bool shim_flow_has_head(const struct shim_flow *flow)
     return flow->in_response;
 }
 
+bool shim_flow_sends(const struct shim_flow *flow)
+{
+    return flow->state == SHIM_FLOW_FOLLOWED &&
+           (flow->in_request || flow->request.total > 0 || flow->ahead > 0);
+}
+
 bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes)
 {
     return shim_flow_waits(flow) && !flow->in_response && flow->response.total == 0 &&

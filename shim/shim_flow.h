@@ -105,6 +105,9 @@ bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes);
 bool shim_flow_waits(const struct shim_flow *flow);
 bool shim_flow_has_head(const struct shim_flow *flow);
 
+/* Is there a request that has not left whole, and may still? */
+bool shim_flow_sends(const struct shim_flow *flow);
+
 /* Is it time for our answer: refused, and what was asked for before is answered? */
 bool shim_flow_answer_due(const struct shim_flow *flow);
 /* The next bytes of it, at most `size`; 0: it is at its end. `peek`: they come again.

@@ -168,6 +168,24 @@ def test_fast_open(program, breaker_env, server):
     assert breaker_env.calls(server.key("m"))["failure"] == 0
 
 
+CUT_SHORT = """
+import socket, sys
+request = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%s\\r\\nContent-Length: 27\\r\\n\\r\\n" % sys.argv[1].encode()
+for body in (b'{"messages":[],"model":"m"', b'{"model":"m",', b'{"messages":[],"model":"m"}'):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10) as client:
+        client.sendall(request + body)
+        client.shutdown(socket.SHUT_WR)
+        print(len(client.makefile("rb").read()) > 0)
+"""
+
+
+def test_a_request_that_its_client_cuts_short(breaker_env, server):
+    """And lingers until the peer gives up, too: that is no failure of the peer. A whole request is answered."""
+    command = (PYTHON, "-c", CUT_SHORT, server.port)
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == ["False", "False", "True"]
+    assert_counted(breaker_env, server, 1)
+
+
 # --- many --------------------------------------------------------------------------------------------
 
 
