@@ -113,15 +113,18 @@ static __attribute__((noinline)) void note_shutdown(int fd, int how)
     if (conn->connecting && sock_socket_has_peer(fd) && !sock_conn_connected(conn, fd, 0))
         return;
     /* A request that is cut short gets no answer, by whose fault is plain. */
-    if (how == SHUT_WR && !conn->connecting && !(conn->flow && shim_flow_sends(&conn->flow->flow)))
+    if (how == SHUT_WR && !conn->connecting &&
+        !(conn->flow && shim_flow_sends(&conn->flow->flow))) {
+        conn->shut = conn->flow && conn->flow->flow.state == SHIM_FLOW_FOLLOWED;
         sock_conn_unlock(conn);
-    else
+    } else {
         sock_conn_end(conn, fd, SOCK_END_CLOSE);
+    }
 }
 
 EXPORT int shutdown(int fd, int how)
 {
-    if (__builtin_expect(fdmap_get(fd) != NULL, 0))
+    if (__builtin_expect(fdmap_get(fd) != NULL, 0) && how >= SHUT_RD && how <= SHUT_RDWR)
         GUARD_ERRNO(note_shutdown(fd, how));
     return real_sock()->shutdown(fd, how);
 }

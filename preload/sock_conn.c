@@ -266,7 +266,8 @@ struct sock_conn *sock_conn_make(void)
     atomic_store_explicit(&conn->answering, false, memory_order_relaxed);
     atomic_store_explicit(&conn->orphans, 0, memory_order_relaxed);
     conn->descriptors = 1;
-    conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls = false;
+    conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls =
+        conn->shut = false;
     conn->connecting = true;
     conn->seen = 0;
     conn->flow = NULL;

@@ -42,6 +42,7 @@ struct sock_conn {
     bool judged;            /* H was asked at the connect */
     bool pending, shares;   /* sock_attempt.h: its attempt counts it; and holds its grant */
     bool wrote, tls;        /* the program sent something; it began like a TLS record */
+    bool shut;              /* the program said that it sends no more */
     uint64_t seen;          /* bytes that the program read by our hooks */
     uint64_t started_ns;    /* CLOCK_MONOTONIC of the connect */
     struct sockaddr_storage peer; /* that it connects to */

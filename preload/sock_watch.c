@@ -52,6 +52,10 @@ void sock_write_begin(struct sock_write *write, int fd, const void *caller)
     *write = (struct sock_write){.fd = fd};
     if (!conn)
         return;
+    if (conn->shut) { /* EPIPE, as the kernel will say */
+        sock_conn_unlock(conn);
+        return;
+    }
     if (is_libcurls(conn, caller)) {
         sock_conn_let_go(conn, fd, SOCK_END_DROP);
         return;

@@ -186,6 +186,32 @@ def test_a_request_that_its_client_cuts_short(breaker_env, server):
     assert_counted(breaker_env, server, 1)
 
 
+AFTER_ITS_END = """
+import socket, sys
+body = b'{"messages":[],"model":"%s"}'
+head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%s\\r\\nContent-Length: %d\\r\\n\\r\\n"
+def request(model):
+    return head % (sys.argv[1].encode(), len(body % model)) + body % model
+for refused_before in (False, True):
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10) as client:
+        client.sendall(request(b"shut" if refused_before else b"m"))
+        client.shutdown(socket.SHUT_WR)
+        try:
+            client.sendall(request(b"shut"))
+            print("sent")
+        except BrokenPipeError:
+            print("EPIPE")
+        print(client.makefile("rb").read(12).decode())
+"""
+
+
+def test_what_comes_after_the_end_is_the_kernels(breaker_env, server):
+    """A refusal that begins after shutdown(SHUT_WR) would swallow an EPIPE; one that began before holds."""
+    done = breaker_env.run(PYTHON, "-c", AFTER_ITS_END, server.port)
+    assert words_of(done) == "EPIPE HTTP/1.1 200 sent HTTP/1.1 503".split()
+    assert_counted(breaker_env, server, 1)
+
+
 # --- many --------------------------------------------------------------------------------------------
 
 
