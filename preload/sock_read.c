@@ -22,43 +22,57 @@ static void tell_no_address(socklen_t *length)
         *length = 0;
 }
 
-/* `call` is the real one. Declares what it needs: each hook is one such statement. */
-#define READ_WATCHED(buf, size, flags, no_address, call)                                           \
-    const struct iovec part = {(buf), (size)};                                                     \
-    const struct sock_read begun = sock_read_begin(fd);                                            \
-    ssize_t answer;                                                                                \
-    if (sock_read_answer(fd, &part, 1, (flags), &answer)) {                                        \
-        no_address;                                                                                \
-        return answer;                                                                             \
-    }                                                                                              \
-    return sock_read_done(&begun, &part, 1, (flags), (call))
-
 EXPORT ssize_t read(int fd, void *buf, size_t size)
 {
     if (__builtin_expect(!fdmap_get(fd), 1))
         return real_sock()->read(fd, buf, size);
-    READ_WATCHED(buf, size, 0, , real_sock()->read(fd, buf, size));
+    const struct iovec part = {buf, size};
+    const struct sock_read begun = sock_read_begin(fd);
+    ssize_t answer;
+
+    if (sock_read_answer(fd, &part, 1, 0, &answer))
+        return answer;
+    return sock_read_done(&begun, &part, 1, 0, real_sock()->read(fd, buf, size));
 }
 
 EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
 {
     if (__builtin_expect(!fdmap_get(fd), 1) || size > room)
         return real_sock()->__read_chk(fd, buf, size, room);
-    READ_WATCHED(buf, size, 0, , real_sock()->__read_chk(fd, buf, size, room));
+    const struct iovec part = {buf, size};
+    const struct sock_read begun = sock_read_begin(fd);
+    ssize_t answer;
+
+    if (sock_read_answer(fd, &part, 1, 0, &answer))
+        return answer;
+    return sock_read_done(&begun, &part, 1, 0, real_sock()->__read_chk(fd, buf, size, room));
 }
 
 EXPORT ssize_t recv(int fd, void *buf, size_t size, int flags)
 {
     if (__builtin_expect(!fdmap_get(fd), 1))
         return real_sock()->recv(fd, buf, size, flags);
-    READ_WATCHED(buf, size, flags, , real_sock()->recv(fd, buf, size, flags));
+    const struct iovec part = {buf, size};
+    const struct sock_read begun = sock_read_begin(fd);
+    ssize_t answer;
+
+    if (sock_read_answer(fd, &part, 1, flags, &answer))
+        return answer;
+    return sock_read_done(&begun, &part, 1, flags, real_sock()->recv(fd, buf, size, flags));
 }
 
 EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags)
 {
     if (__builtin_expect(!fdmap_get(fd), 1) || size > room)
         return real_sock()->__recv_chk(fd, buf, size, room, flags);
-    READ_WATCHED(buf, size, flags, , real_sock()->__recv_chk(fd, buf, size, room, flags));
+    const struct iovec part = {buf, size};
+    const struct sock_read begun = sock_read_begin(fd);
+    ssize_t answer;
+
+    if (sock_read_answer(fd, &part, 1, flags, &answer))
+        return answer;
+    return sock_read_done(&begun, &part, 1, flags,
+                          real_sock()->__recv_chk(fd, buf, size, room, flags));
 }
 
 EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t size, int flags,
@@ -66,8 +80,16 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t size, int flags,
 {
     if (__builtin_expect(!fdmap_get(fd), 1))
         return real_sock()->recvfrom(fd, buf, size, flags, address, length);
-    READ_WATCHED(buf, size, flags, tell_no_address(length),
-                 real_sock()->recvfrom(fd, buf, size, flags, address, length));
+    const struct iovec part = {buf, size};
+    const struct sock_read begun = sock_read_begin(fd);
+    ssize_t answer;
+
+    if (sock_read_answer(fd, &part, 1, flags, &answer)) {
+        tell_no_address(length);
+        return answer;
+    }
+    return sock_read_done(&begun, &part, 1, flags,
+                          real_sock()->recvfrom(fd, buf, size, flags, address, length));
 }
 
 EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int flags,
@@ -75,8 +97,16 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int f
 {
     if (__builtin_expect(!fdmap_get(fd), 1) || size > room)
         return real_sock()->__recvfrom_chk(fd, buf, size, room, flags, address, length);
-    READ_WATCHED(buf, size, flags, tell_no_address(length),
-                 real_sock()->__recvfrom_chk(fd, buf, size, room, flags, address, length));
+    const struct iovec part = {buf, size};
+    const struct sock_read begun = sock_read_begin(fd);
+    ssize_t answer;
+
+    if (sock_read_answer(fd, &part, 1, flags, &answer)) {
+        tell_no_address(length);
+        return answer;
+    }
+    return sock_read_done(&begun, &part, 1, flags,
+                          real_sock()->__recvfrom_chk(fd, buf, size, room, flags, address, length));
 }
 
 EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
