@@ -4,7 +4,6 @@
  */
 #include "sock_resolve.h"
 
-#include "base/clock.h"
 #include "guard.h"
 #include "real.h"
 #include "shim.h"
@@ -29,7 +28,7 @@ static void learn(const char *node, const struct addrinfo *hints, const struct a
     if (shim_disabled())
         return;
     sock_resolve_prepare();
-    sock_names_learn(node, hints ? hints->ai_family : AF_UNSPEC, list, clock_system.mono_ns());
+    sock_names_learn(node, hints ? hints->ai_family : AF_UNSPEC, list, shim_mono_ns());
 }
 
 EXPORT int getaddrinfo(const char *node, const char *service, const struct addrinfo *hints,
