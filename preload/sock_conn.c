@@ -358,15 +358,8 @@ static void begin_anew(void)
     sock_inside = false;
 }
 
-static void prepare(void)
+void sock_conn_prepare(void)
 {
     fdmap_adopt();
     pthread_atfork(NULL, NULL, begin_anew);
-}
-
-void sock_conn_prepare(void)
-{
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-    pthread_once(&once, prepare);
 }

@@ -100,7 +100,7 @@ bool sock_conn_connected(struct sock_conn *conn, int fd, int error);
  * been closed and reused past our hooks (fclose, a system call). Asks the kernel. */
 bool sock_conn_same_socket(const struct sock_conn *conn, int fd);
 
-/* By the constructor; registers what a fork needs. */
+/* By the constructor, once; registers what a fork needs. */
 void sock_conn_prepare(void);
 
 #endif
