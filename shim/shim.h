@@ -52,7 +52,8 @@ bool shim_mask_deepbind(void);
 
 /* One call, from open to settle; lives in the caller's per-handle or per-connection struct.
  * All-zero is "nothing open". Reusing it for the next call on the same handle keeps the caches
- * (key, shape, policy). Private inside; copy nothing out of it. */
+ * (key, shape, policy). Private inside; copy nothing out of it. It may be moved as a whole: the
+ * copy is the call, and the source is to be all-zero afterwards. */
 #define SHIM_CALL_SIZE 2048
 struct shim_call {
     _Alignas(16) unsigned char opaque[SHIM_CALL_SIZE];
