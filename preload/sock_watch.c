@@ -204,17 +204,17 @@ static bool takes_bytes(const struct iovec *parts, size_t count, int flags)
 static ssize_t hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)
 {
     struct shim_flow *flow = &conn->flow->flow;
-    size_t before = flow->answered, total = 0;
+    size_t total = 0;
 
     for (size_t i = 0; i < count; i++) {
         char *buf = flags & MSG_TRUNC ? NULL : parts[i].iov_base;
-        size_t got = shim_flow_answer(flow, buf, parts[i].iov_len, false);
+        size_t got = shim_flow_answer(flow, total, buf, parts[i].iov_len);
         total += got;
         if (got < parts[i].iov_len)
             break;
     }
-    if (flags & MSG_PEEK)
-        flow->answered = before;
+    if (!(flags & MSG_PEEK))
+        shim_flow_answer_taken(flow, total);
     return (ssize_t)total;
 }
 

@@ -79,7 +79,6 @@ void flow_open(struct shim_flow *flow)
     exchange->decided = need != SHIM_NEEDS_BODY;
     exchange->judged = need != SHIM_UNCOVERED;
     flow->uploading = exchange->judged ? exchange : NULL;
-    flow->covered |= exchange->judged;
     if (need == SHIM_READY)
         flow_ask(flow, exchange);
 }

@@ -6,7 +6,7 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
                     struct shim_call *connect)
 {
     flow->state = SHIM_FLOW_FOLLOWED;
-    flow->covered = flow->in_request = flow->in_response = flow->send_failed = false;
+    flow->in_request = flow->in_response = flow->send_failed = false;
     flow->port = port;
     flow->host = host;
     flow->connect = connect;
@@ -244,20 +244,23 @@ bool shim_flow_answer_due(const struct shim_flow *flow)
            flow->refused->number == flow->responses + 1;
 }
 
-size_t shim_flow_answer(struct shim_flow *flow, char *buf, size_t size, bool peek)
+size_t shim_flow_answer(const struct shim_flow *flow, size_t at, char *buf, size_t size)
 {
     char response[SHIM_RESPONSE_MAX];
     size_t len =
         shim_response(&flow->refused->call, response, sizeof response, flow->refused->head_only);
-    struct span rest = span_skip(span_of(response, len), flow->answered);
+    struct span rest = span_skip(span_of(response, len), flow->answered + at);
 
     if (rest.len > size)
         rest.len = size;
     if (buf)
         memcpy(buf, rest.ptr, rest.len);
-    if (!peek)
-        flow->answered += rest.len;
     return rest.len;
+}
+
+void shim_flow_answer_taken(struct shim_flow *flow, size_t count)
+{
+    flow->answered += count;
 }
 
 /* --- the end

@@ -49,12 +49,11 @@ enum shim_flow_state {
     SHIM_FLOW_LOST,    /* no HTTP/1.x, an upgrade, or not to be followed */
 };
 
-/* Private but for `state` and `covered`. */
+/* Private but for `state` and `send_failed`. */
 struct shim_flow {
     enum shim_flow_state state;
-    bool covered;                    /* a request was one that counts */
     bool in_request, in_response;    /* their heads are read, their bodies are not */
-    bool send_failed;                /* a write said that the peer is gone */
+    bool send_failed;                /* set by the layer: a write said that the peer is gone */
     uint16_t port;                   /* of the peer, for a request that names no host */
     struct span host;                /* of the peer, borrowed */
     struct shim_call *connect;       /* what the connect was admitted with; borrowed; NULL: none */
@@ -110,9 +109,11 @@ bool shim_flow_sends(const struct shim_flow *flow);
 
 /* Is it time for our answer: refused, and what was asked for before is answered? */
 bool shim_flow_answer_due(const struct shim_flow *flow);
-/* The next bytes of it, at most `size`; 0: it is at its end. `peek`: they come again.
- * `buf` NULL: nobody wants to see them. */
-size_t shim_flow_answer(struct shim_flow *flow, char *buf, size_t size, bool peek);
+/* Its bytes from `at` behind those that were taken, at most `size`; 0: it is at its end. `buf`
+ * NULL: nobody wants to see them. */
+size_t shim_flow_answer(const struct shim_flow *flow, size_t at, char *buf, size_t size);
+/* The program has so many more of them. */
+void shim_flow_answer_taken(struct shim_flow *flow, size_t count);
 
 enum shim_flow_end {
     SHIM_FLOW_EOF,   /* the peer closed its side */

@@ -73,11 +73,15 @@ static void expect_answer(void)
     static char text[SHIM_RESPONSE_MAX + 1], again[SHIM_RESPONSE_MAX];
 
     CHECK(flow.state == SHIM_FLOW_REFUSED && shim_flow_answer_due(&flow));
-    CHECK(shim_flow_answer(&flow, again, 12, true) == 12);
-    size_t len = shim_flow_answer(&flow, text, 1, false);
+    CHECK(shim_flow_answer(&flow, 0, again, 5) == 5);
+    CHECK(shim_flow_answer(&flow, 5, again + 5, 7) == 7);
+    size_t len = shim_flow_answer(&flow, 0, text, 1);
     CHECK(len == 1);
-    for (size_t more; (more = shim_flow_answer(&flow, text + len, 7, false)) > 0; len += more)
+    shim_flow_answer_taken(&flow, len);
+    for (size_t more; (more = shim_flow_answer(&flow, 0, text + len, 7)) > 0; len += more) {
         CHECK(more <= 7);
+        shim_flow_answer_taken(&flow, more);
+    }
     text[len] = '\0';
     CHECK(memcmp(text, again, 12) == 0 && strncmp(text, "HTTP/1.1 503", 12) == 0);
     CHECK(strstr(text, "circuit_open\"}}") == text + len - strlen("circuit_open\"}}"));
