@@ -34,11 +34,13 @@ static __attribute__((noinline)) void note_syscall(long number, long a, long b, 
     });
 }
 
-/* Never less doubt than before: the parent of one that goes on beside it may vfork. `apart`: the
- * parent waits, or the child gets a copy of our memory. */
-static void doubt(bool apart)
+/* By the flags of clone. A child with memory of its own takes the mark along: the parent's goes as
+ * if it had waited. Never less doubt than before: the parent of one that goes on beside it may
+ * vfork.
+ */
+static void doubt(long flags)
 {
-    if (!apart)
+    if ((flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM)
         fdmap_doubt = FDMAP_SHARED;
     else if (fdmap_doubt == FDMAP_SURE)
         fdmap_doubt = FDMAP_VFORKED;
@@ -47,11 +49,11 @@ static void doubt(bool apart)
 /* Those by the plain calls; what the flags of clone3 are lies in memory. */
 static __attribute__((noinline)) void note_child(long number, long flags)
 {
-#ifdef SYS_fork
-    if (number == SYS_fork || number == SYS_vfork)
+    if (number == SYS_clone3)
+        flags = CLONE_VM;
+    else if (number != SYS_clone)
         flags = CLONE_VFORK;
-#endif
-    doubt(number != SYS_clone3 && (flags & CLONE_VFORK));
+    doubt(flags);
 }
 
 static bool makes_a_child(long number)
@@ -75,18 +77,18 @@ TAIL_FUNCTION long sock_syscall(long number, long a, long b, long c, long d, lon
 TAIL_FUNCTION int sock_clone(void *function, void *stack, long flags, void *argument, long a,
                              long b, long c)
 {
-    doubt((int)flags & CLONE_VFORK);
+    doubt(flags);
     TAIL_RETURN(real_sock()->clone(function, stack, flags, argument, a, b, c));
 }
 
 TAIL_FUNCTION int sock_vfork(void)
 {
-    doubt(true);
+    doubt(CLONE_VM | CLONE_VFORK);
     TAIL_RETURN(real_sock()->vfork());
 }
 
 TAIL_FUNCTION int sock_Fork(void)
 {
-    doubt(true);
+    doubt(0);
     TAIL_RETURN(real_sock()->_Fork());
 }
