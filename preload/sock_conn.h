@@ -31,11 +31,16 @@ struct sock_flow {
 struct sock_conn {
     struct sock_pooled pooled;
     struct sock_lock lock;
-    atomic_uint generation; /* moves when it is given back; read without the lock by who was inside
-                               a real call meanwhile */
-    atomic_bool unreliable; /* somebody passed it by: to be let go. Set without the lock */
-    atomic_bool answering;  /* the program reads our answer. Set under the lock, read without */
-    atomic_uint orphans;    /* descriptors closed by who could not have the lock */
+    atomic_uint generation; /* moves when it is given back, under the lock: whoever was inside a
+                               real call meanwhile finds another. Read without at a call's begin,
+                               relaxed: it is compared under the lock at its end */
+    atomic_bool unreliable; /* somebody passed it by: to be let go. Set without the lock, relaxed:
+                               the next who locks it and sees it does so */
+    atomic_bool answering;  /* the program reads our answer. Set under the lock, with release; read
+                               without, with acquire, to know whether to look under it */
+    atomic_uint orphans;    /* descriptors closed by who could not have the lock, still in
+                               `descriptors`. Raised without the lock, taken under it; relaxed: a
+                               late one is taken by the next */
     unsigned descriptors;   /* that lead here */
     bool dead;              /* let go; only descriptors still lead here */
     bool connecting;        /* until its connect is known to have ended */

@@ -75,9 +75,11 @@ static void begin_new(struct connecting *begun, int fd, const struct sockaddr *a
     } else if (ask_host(conn, fd) == SHIM_REFUSED) {
         begun->refused = true;
         sock_conn_give(conn);
-    } else if (sock_conn_track(conn, fd)) {
-        begun->conn = conn;
+    } else {
+        /* Before it is tracked: then others may end it. */
         begun->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+        if (sock_conn_track(conn, fd))
+            begun->conn = conn;
     }
 }
 
