@@ -294,6 +294,19 @@ def test_interrupted_in_our_own_work(mode, calls, program, compile_c, breaker_en
     assert_counted(breaker_env, server, calls)
 
 
+def test_calls_before_our_constructor(compile_c, breaker_env):
+    """What stands behind the hooks is not known yet then: they are plain system calls (FIELD-NOTES 1.10)."""
+    flags = ("-I", SOCK, "-w")
+    library = compile_c(SOCK / "early.c", *flags, "-DLIBRARY", "-shared", "-fPIC", name="libearly")
+    program = compile_c(SOCK / "early.c", *flags, library, name="early")
+    stories = [breaker_env.run_bare(program), breaker_env.run(program)]
+    for done in stories:
+        assert (done.returncode, done.stderr) == (0, b""), done
+        early, late = done.stdout.decode().splitlines()
+        assert early == late
+    assert stories[0].stdout == stories[1].stdout
+
+
 # --- children ----------------------------------------------------------------------------------------
 
 FORKS = {"child-uses": 4, "parent-closes": 3, "in-the-middle": 2, "crowd": 122, "vfork-closes": 42, "vfork-executes": 21,
