@@ -20,8 +20,9 @@
  * word.
  *
  * Threads: a struct shim_call belongs to one thread at a time; everything else is shared safely.
- * Fork: a call admitted before a fork settles in the parent only. Not async-signal-safe, except
- * where said.
+ * Fork: a call admitted before a fork settles in the parent only. Signals: a handler may take calls
+ * of its own through all steps (no malloc, no lock that its own thread may hold; the first load is
+ * told of in process.h), but touch none whose step it interrupted.
  */
 #ifndef BREAKER_SHIM_H
 #define BREAKER_SHIM_H
