@@ -181,7 +181,7 @@ void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end)
  * as a byte. */
 static bool is_doubtful(const struct sock_conn *conn, int fd, enum sock_end end)
 {
-    bool headed = shim_flow_has_head(&conn->flow->flow);
+    bool headed = conn->flow && shim_flow_has_head(&conn->flow->flow);
 
     if (headed && end == SOCK_END_CLOSE)
         return false;
@@ -190,10 +190,17 @@ static bool is_doubtful(const struct sock_conn *conn, int fd, enum sock_end end)
     return sock_socket_received(fd) > conn->seen + (headed ? sock_socket_unread(fd) : 0) + 1;
 }
 
+/* Is something of the peer to come, or under way? */
+static bool waits(const struct sock_conn *conn)
+{
+    return (conn->flow && shim_flow_waits(&conn->flow->flow)) ||
+           (conn->judged && (conn->connecting || conn->tls));
+}
+
 /* Nothing is asked where nothing is open: a kept connection that ends between two calls. */
 void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
 {
-    if (conn->flow && shim_flow_waits(&conn->flow->flow) && is_doubtful(conn, fd, end))
+    if (waits(conn) && is_doubtful(conn, fd, end))
         end = SOCK_END_DROP;
     sock_conn_let_go(conn, fd, end);
 }

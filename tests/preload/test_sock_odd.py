@@ -161,6 +161,13 @@ def test_connects_that_are_judged(mode, program, breaker_env, server):
         assert breaker_env.calls(f"127.0.0.1:{server.hole}")["neutral"] >= 1
 
 
+def test_handshakes_that_go_on_past_us(program, breaker_env, server):
+    breaker_env.configure(match="all", failure_threshold=0, connect_hang_after=0)
+    command = (program("connects"), "handshake-elsewhere", server.port, server.hole)
+    assert words_of(breaker_env.run(*command)) == words_of(breaker_env.run_bare(*command))
+    assert sum(breaker["calls"]["failure"] for breaker in breaker_env.status()["breakers"]) == 0
+
+
 def test_fast_open(program, breaker_env, server):
     """Passes, counted or not."""
     command = (program("connects"), "fast-open", server.port, server.hole)

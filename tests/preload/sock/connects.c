@@ -11,6 +11,7 @@
 #include <poll.h>
 #include <sys/sendfile.h>
 #include <signal.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/un.h>
 
@@ -438,6 +439,40 @@ static void no_lengths(void)
     SHOW(close(peer));
 }
 
+/* From here on the number is a file's, and no hook saw it happen. */
+static void become_file(int fd, int file)
+{
+    FILE *stream = fdopen(fd, "r");
+
+    MUST(stream && fclose(stream) == 0);
+    MUST(KEPT(fcntl(file, F_DUPFD, fd)) == fd);
+}
+
+/* What comes of connects and handshakes past our hooks: a file's end is no peer's, its close no
+ * connect's; and an answer that a system call reads is no hang. */
+static void handshake_elsewhere(void)
+{
+    int file = KEPT(open("/dev/null", O_RDONLY)), peer, fd = new_socket(SOCK_NONBLOCK);
+    char answer[4];
+
+    SHOW(connect_to(fd, hole));
+    become_file(fd, file);
+    SHOW(close(fd));
+    fd = connected_here(&peer);
+    SHOW(write(fd, "\x16\x03\x01", 3));
+    become_file(fd, file);
+    SHOW(read(fd, answer, 1));
+    SHOW(close(fd));
+    SHOW(close(file));
+    SHOW(close(peer));
+    fd = connected_here(&peer);
+    SHOW(write(fd, "\x16\x03\x01", 3));
+    SHOW(write(peer, "\x16\x03\x03", 3));
+    SHOW(syscall(SYS_read, fd, answer, 3));
+    SHOW(close(fd));
+    SHOW(close(peer));
+}
+
 static void gone(void)
 {
     int peer, fd = connected_here(&peer);
@@ -542,6 +577,7 @@ static const struct mode modes[] = {
     {"bad-arguments", bad_arguments},
     {"bad-buffers", bad_buffers},
     {"no-lengths", no_lengths},
+    {"handshake-elsewhere", handshake_elsewhere},
     {"gone", gone},
     {"fast-open", fast_open},
     {"mapped", mapped},
