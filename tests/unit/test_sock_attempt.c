@@ -7,7 +7,7 @@
 /* Connects of a name with two addresses, as the connect hook makes them. */
 static struct sock_conn conns[32];
 
-static struct sock_conn *connect_to(unsigned number, unsigned index)
+static struct sock_conn *connect_begun(unsigned number, unsigned index, uint64_t started_ns)
 {
     struct sock_conn *conn = &conns[number];
     struct shim_request host = {.scheme = SPAN_LIT("https"),
@@ -16,7 +16,7 @@ static struct sock_conn *connect_to(unsigned number, unsigned index)
                                 .path = SPAN_LIT("")};
 
     conn->pending = conn->shares = false;
-    conn->started_ns = shim_mono_ns();
+    conn->started_ns = started_ns;
     conn->place = (struct sock_place){.name = "api.openai.com",
                                       .name_len = 14,
                                       .port = 443,
@@ -25,6 +25,11 @@ static struct sock_conn *connect_to(unsigned number, unsigned index)
                                       .resolution = 1};
     CHECK(shim_open(&conn->host, &host) == SHIM_READY);
     return sock_attempt_admit(conn) == SHIM_ADMITTED ? conn : NULL;
+}
+
+static struct sock_conn *connect_to(unsigned number, unsigned index)
+{
+    return connect_begun(number, index, shim_mono_ns());
 }
 
 static void fail_as(struct sock_conn *conn, enum call_end_kind kind, double age, bool blamed)
@@ -138,6 +143,23 @@ static void body_a_long_walk_goes_on(void)
     CHECK(totals().failure == 1 && totals().success == 2);
 }
 
+/* A thread that looked at the clock before another one's connect was refused comes after it. */
+static void body_looks_at_the_clock_cross(void)
+{
+    uint64_t before = shim_mono_ns();
+
+    advance(0.001);
+    refuse(connect_to(0, 0));
+    succeed(connect_begun(1, 1, before));
+    struct sock_conn *slow = connect_to(2, 0);
+    before = shim_mono_ns();
+    advance(0.001);
+    refuse(connect_to(0, 0));
+    succeed(connect_begun(1, 1, before));
+    succeed(slow);
+    CHECK(totals().failure == 0 && totals().success == 3);
+}
+
 /* Happy eyeballs: given up early, or no route at all, says nothing; what is refused then does. */
 static void body_addresses_given_up_early(void)
 {
@@ -234,6 +256,7 @@ IN_CHILD(a_walk_that_arrives_is_none, "")
 IN_CHILD(many_at_once, "")
 IN_CHILD(who_goes_no_further, "")
 IN_CHILD(a_long_walk_goes_on, "")
+IN_CHILD(looks_at_the_clock_cross, "")
 IN_CHILD(addresses_given_up_early, "")
 IN_CHILD(a_walk_given_up_when_old, "")
 IN_CHILD(a_grant_covers_the_walk, "")
@@ -248,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_who_goes_no_further),
         cmocka_unit_test(test_a_long_walk_goes_on),
+        cmocka_unit_test(test_looks_at_the_clock_cross),
         cmocka_unit_test(test_addresses_given_up_early),
         cmocka_unit_test(test_a_walk_given_up_when_old),
         cmocka_unit_test(test_a_grant_covers_the_walk),
