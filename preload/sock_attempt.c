@@ -309,8 +309,8 @@ void sock_attempt_failed(struct sock_conn *conn, const struct call_end *end, boo
     conn->shares = conn->pending = false;
     if (over && blamed)
         shim_settle(&conn->host, &last);
-    else if (over)
-        shim_drop(&conn->host);
+    else
+        shim_drop(&conn->host); /* what is not the attempt's by now */
 }
 
 void sock_attempt_finish(void)
