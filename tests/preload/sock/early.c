@@ -129,6 +129,11 @@ static void by_child(void)
         _exit(2);
     MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
     SAY(WEXITSTATUS(status));
+    pid = _Fork();
+    if (pid == 0)
+        _exit(4);
+    MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
+    SAY(WEXITSTATUS(status));
     pid = clone(end_with_three, stack + sizeof stack, SIGCHLD, NULL);
     MUST(pid > 0 && waitpid(pid, &status, 0) == pid);
     SAY(WEXITSTATUS(status));
