@@ -55,27 +55,44 @@ static void place_of(const struct shim_flow *flow, const struct http_head_facts 
     request->port = port.len > 1 ? port_of(port) : head->absolute ? 80 : flow->port;
 }
 
-void flow_open(struct shim_flow *flow)
+/* What the head says is judged, but for one that was by the same call: clients say the same again
+ * and again. */
+static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *exchange)
 {
-    struct shim_exchange *exchange = exchange_numbered(flow, 0);
     const struct http_head_facts *head = &flow->request.facts;
     struct shim_request request = {
         .method = span_of(head->method, head->method_len),
         .scheme = SPAN_LIT("http"),
         .path = span_of(head->path, head->path_len),
     };
+    enum shim_need need;
+
+    if (exchange == flow->opened && http_head_is_again(&flow->request) &&
+        shim_open_again(&exchange->call, &need))
+        return need;
+    flow->opened = NULL;
+    place_of(flow, head, &request);
+    if (request.port == 0)
+        return SHIM_UNCOVERED;
+    flow->opened = exchange;
+    return shim_open(&exchange->call, &request);
+}
+
+void flow_open(struct shim_flow *flow)
+{
+    struct shim_exchange *exchange = exchange_numbered(flow, 0);
+    const struct http_head_facts *head = &flow->request.facts;
 
     if (!exchange) {
         flow_lose(flow);
         return;
     }
-    place_of(flow, head, &request);
     exchange->number = ++flow->requests;
     exchange->started_ns = process_clock->mono_ns();
-    exchange->head_only = span_eq(request.method, SPAN_LIT("HEAD"));
+    exchange->head_only = span_eq(span_of(head->method, head->method_len), SPAN_LIT("HEAD"));
     exchange->proxied = head->absolute;
-    exchange->asked = exchange->received = exchange->judged = false;
-    enum shim_need need = request.port != 0 ? shim_open(&exchange->call, &request) : SHIM_UNCOVERED;
+    exchange->asked = exchange->received = false;
+    enum shim_need need = open_call(flow, exchange);
     exchange->decided = need != SHIM_NEEDS_BODY;
     exchange->judged = need != SHIM_UNCOVERED;
     flow->uploading = exchange->judged ? exchange : NULL;

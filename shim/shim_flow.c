@@ -10,7 +10,7 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
     flow->port = port;
     flow->host = host;
     flow->connect = connect;
-    flow->uploading = flow->refused = NULL;
+    flow->uploading = flow->refused = flow->opened = NULL;
     flow->requests = flow->responses = 0;
     flow->ahead = flow->at = flow->began = flow->before_refused = 0;
     flow->answered = 0;
@@ -37,7 +37,7 @@ static void end_request(struct shim_flow *flow)
     flow_body(flow, SPAN_LIT(""), true);
     flow->uploading = NULL;
     flow->in_request = false;
-    http_head_init_request(&flow->request);
+    http_head_next_request(&flow->request);
     if (flow->state == SHIM_FLOW_FOLLOWED)
         flow->began = flow->at;
 }

@@ -59,6 +59,7 @@ struct shim_flow {
     struct shim_call *connect;       /* what the connect was admitted with; borrowed; NULL: none */
     struct shim_exchange *uploading; /* whose body is under way; NULL: nobody's that matters */
     struct shim_exchange *refused;
+    struct shim_exchange *opened; /* whose call judged the last request's head; NULL: nobody's */
     uint64_t requests, responses; /* numbers of the last that began, of the last that ended */
     uint64_t ahead; /* bytes that were looked at and did not leave: they come again, first */
     uint64_t at;    /* bytes of the write under way that were looked at */

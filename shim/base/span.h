@@ -48,7 +48,7 @@ static inline bool span_ieq(struct span a, struct span b)
     if (a.len != b.len)
         return false;
     for (size_t i = 0; i < a.len; i++)
-        if (span_lower(a.ptr[i]) != span_lower(b.ptr[i]))
+        if (a.ptr[i] != b.ptr[i] && span_lower(a.ptr[i]) != span_lower(b.ptr[i]))
             return false;
     return true;
 }

@@ -21,7 +21,8 @@ static void init(struct http_head *head)
     facts->length = 0;
     facts->retry_after_ms = 0;
     facts->method_len = facts->path_len = facts->host_len = 0;
-    head->response = head->known = head->overlong = false;
+    head->response = head->known = head->overlong = head->like_last = false;
+    head->kept_len = head->number_at = head->number_len = 0;
     head->step = STEP_START;
     head->empties = head->words = head->at = head->seen = 0;
     head->retry_source = RETRY_NONE;
@@ -41,6 +42,22 @@ void http_head_init_response(struct http_head *head, int64_t wall_s)
     init(head);
     head->response = true;
     head->wall_s = wall_s;
+}
+
+void http_head_next_request(struct http_head *head)
+{
+    if (head->state != HTTP_HEAD_DONE || head->kept_len == 0) {
+        init(head);
+        return;
+    }
+    head->state = HTTP_HEAD_MORE;
+    head->total = 0;
+    head->like_last = true;
+}
+
+bool http_head_is_again(const struct http_head *head)
+{
+    return head->like_last;
 }
 
 static void go_to(struct http_head *head, enum head_step step)
@@ -334,7 +351,7 @@ static size_t take_end(struct http_head *head, struct span bytes)
     return 1;
 }
 
-size_t http_head_feed(struct http_head *head, struct span bytes)
+static size_t feed(struct http_head *head, struct span bytes)
 {
     static take_step *const steps[] = {
         [STEP_START] = take_start,         [STEP_START_LF] = take_start_lf,
@@ -356,4 +373,21 @@ size_t http_head_feed(struct http_head *head, struct span bytes)
     if (head->state == HTTP_HEAD_MORE && head->total == HTTP_HEAD_MAX)
         head_alien(head);
     return at;
+}
+
+size_t http_head_feed(struct http_head *head, struct span bytes)
+{
+    size_t used;
+
+    if (head->like_last && head->state == HTTP_HEAD_MORE && bytes.len > 0) {
+        used = head_same(head, bytes);
+        if (used > 0)
+            return used;
+        init(head);
+    }
+    bool first = head->total == 0;
+    used = feed(head, bytes);
+    if (first && head->state == HTTP_HEAD_DONE && !head->response)
+        head_keep(head, span_of(bytes.ptr, used));
+    return used;
 }

@@ -63,16 +63,28 @@ struct http_head {
     uint8_t at;           /* how many of the word's bytes, or digits, were there */
     uint8_t seen;         /* bits: what the lines said */
     uint8_t retry_source; /* the better of the headers behind retry_after_ms */
+    bool like_last;       /* facts and line[0..kept_len) are those of the head before this one */
+    uint16_t kept_len;    /* once DONE: line[] holds the whole head; 0: it does not */
+    uint16_t number_at;   /* where in it the number of Content-Length stands */
+    uint16_t number_len;  /* 0: there is none */
     uint16_t line_len;
     uint32_t total;     /* bytes consumed */
     uint32_t path_len;  /* as it stood */
     uint32_t host_len;  /* of the target's authority, as it stood */
     uint64_t host_line; /* hash of the first Host header's value */
     int64_t wall_s;
+    const char *number; /* the last Content-Length's value, where it stood in the bytes fed */
     char line[HTTP_HEAD_LINE_MAX]; /* a line whose end is still to come */
 };
 
 void http_head_init_request(struct http_head *head);
+/* For the next request, where clients mostly send one head after the other that differ in their
+ * Content-Length alone: such a one is compared with the last instead of read. `head` is DONE, or
+ * was only ever initialized. The same facts as of http_head_init_request(), and those of the last
+ * head stay where they are until the next feed. */
+void http_head_next_request(struct http_head *head);
+/* Of a request that is DONE: is it the last one again, but for its Content-Length? */
+bool http_head_is_again(const struct http_head *head);
 /* `wall_s`: seconds since 1970, for a Retry-After that is a date. */
 void http_head_init_response(struct http_head *head, int64_t wall_s);
 

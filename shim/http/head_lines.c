@@ -55,7 +55,7 @@ static bool read_host(struct http_head *head, struct span host)
     return true;
 }
 
-static bool parse_length(struct span digits, uint64_t *length)
+bool head_number(struct span digits, uint64_t *length)
 {
     uint64_t value = 0;
 
@@ -74,9 +74,12 @@ static bool read_content_length(struct http_head *head, struct span list)
 {
     struct http_head_facts *facts = &head->facts;
 
+    head->number = list.ptr;
     while (list.ptr) {
         uint64_t length;
-        if (!parse_length(take_item(&list), &length))
+        if (facts->has_length)
+            head->seen |= SEEN_LENGTHS;
+        if (!head_number(take_item(&list), &length))
             return false;
         if (facts->has_length && facts->length != length)
             return false;

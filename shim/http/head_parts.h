@@ -32,6 +32,7 @@ enum head_step {
 #define SEEN_KEEP_ALIVE 4u
 #define SEEN_UPGRADE    8u  /* in Connection */
 #define SEEN_PROTOCOL   16u /* the Upgrade header */
+#define SEEN_LENGTHS    32u /* more than one value of Content-Length */
 
 /* head->retry_source */
 #define RETRY_NONE    0u
@@ -46,6 +47,14 @@ static inline void head_alien(struct http_head *head)
 
 /* head_lines.c: takes at least one byte of `bytes`, which is not empty, up to the head's end. */
 size_t head_lines(struct http_head *head, struct span bytes);
+/* Digits and nothing else; false: none, or more than *number can hold. */
+bool head_number(struct span digits, uint64_t *number);
+
+/* head_again.c: the head before this one, if it is the same but for its Content-Length: then it is
+ * taken, and DONE; else 0. */
+size_t head_same(struct http_head *head, struct span bytes);
+/* Remembers the head that is DONE, which these bytes are, if it can be compared with. */
+void head_keep(struct http_head *head, struct span bytes);
 
 /* head_retry.c: a header that says when to come again. The best source counts, of equal ones the
  * first; a value that cannot be read is none. */

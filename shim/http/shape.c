@@ -4,48 +4,48 @@
 
 /* Shipped providers. A leading "*." stands for one or more labels; a '*' elsewhere for a run
  * without a dot (regions, resources). */
-static const char *const known_hosts[] = {
-    "api.openai.com",
-    "*.api.openai.com", /* eu.api.openai.com and other regions */
-    "*.openai.azure.com",
-    "*.openai.azure.us",
-    "*.openai.azure.cn",
-    "*.services.ai.azure.com",
-    "*.cognitiveservices.azure.com",
-    "*.inference.ai.azure.com",
-    "*.models.ai.azure.com",
-    "api.anthropic.com",
-    "generativelanguage.googleapis.com",
-    "aiplatform.googleapis.com",
-    "*-aiplatform.googleapis.com",
-    "aiplatform.*.rep.googleapis.com",
-    "bedrock-runtime.*.amazonaws.com",
-    "bedrock-runtime-fips.*.amazonaws.com",
-    "bedrock-runtime.*.amazonaws.com.cn",
-    "api.groq.com",
-    "api.mistral.ai",
-    "codestral.mistral.ai",
-    "api.deepseek.com",
-    "api.x.ai",
-    "*.api.x.ai",
-    "api.together.xyz",
-    "api.together.ai",
-    "openrouter.ai",
-    "api.fireworks.ai",
-    "api.cohere.com",
-    "api.cohere.ai",
-    "router.huggingface.co",
-    "api-inference.huggingface.co",
-    "api.replicate.com",
-    "api.perplexity.ai",
-    "api.cerebras.ai",
-    "api.sambanova.ai",
-    "integrate.api.nvidia.com",
-    "api.moonshot.ai",
-    "api.moonshot.cn",
-    "dashscope.aliyuncs.com",
-    "dashscope-intl.aliyuncs.com",
-    "dashscope-us.aliyuncs.com",
+static const struct span known_hosts[] = {
+    SPAN_LIT("api.openai.com"),
+    SPAN_LIT("*.api.openai.com"), /* eu.api.openai.com and other regions */
+    SPAN_LIT("*.openai.azure.com"),
+    SPAN_LIT("*.openai.azure.us"),
+    SPAN_LIT("*.openai.azure.cn"),
+    SPAN_LIT("*.services.ai.azure.com"),
+    SPAN_LIT("*.cognitiveservices.azure.com"),
+    SPAN_LIT("*.inference.ai.azure.com"),
+    SPAN_LIT("*.models.ai.azure.com"),
+    SPAN_LIT("api.anthropic.com"),
+    SPAN_LIT("generativelanguage.googleapis.com"),
+    SPAN_LIT("aiplatform.googleapis.com"),
+    SPAN_LIT("*-aiplatform.googleapis.com"),
+    SPAN_LIT("aiplatform.*.rep.googleapis.com"),
+    SPAN_LIT("bedrock-runtime.*.amazonaws.com"),
+    SPAN_LIT("bedrock-runtime-fips.*.amazonaws.com"),
+    SPAN_LIT("bedrock-runtime.*.amazonaws.com.cn"),
+    SPAN_LIT("api.groq.com"),
+    SPAN_LIT("api.mistral.ai"),
+    SPAN_LIT("codestral.mistral.ai"),
+    SPAN_LIT("api.deepseek.com"),
+    SPAN_LIT("api.x.ai"),
+    SPAN_LIT("*.api.x.ai"),
+    SPAN_LIT("api.together.xyz"),
+    SPAN_LIT("api.together.ai"),
+    SPAN_LIT("openrouter.ai"),
+    SPAN_LIT("api.fireworks.ai"),
+    SPAN_LIT("api.cohere.com"),
+    SPAN_LIT("api.cohere.ai"),
+    SPAN_LIT("router.huggingface.co"),
+    SPAN_LIT("api-inference.huggingface.co"),
+    SPAN_LIT("api.replicate.com"),
+    SPAN_LIT("api.perplexity.ai"),
+    SPAN_LIT("api.cerebras.ai"),
+    SPAN_LIT("api.sambanova.ai"),
+    SPAN_LIT("integrate.api.nvidia.com"),
+    SPAN_LIT("api.moonshot.ai"),
+    SPAN_LIT("api.moonshot.cn"),
+    SPAN_LIT("dashscope.aliyuncs.com"),
+    SPAN_LIT("dashscope-intl.aliyuncs.com"),
+    SPAN_LIT("dashscope-us.aliyuncs.com"),
 };
 
 static bool matches_run(const char *pattern, struct span text)
@@ -67,23 +67,34 @@ static bool matches_run(const char *pattern, struct span text)
     return text.len == 0;
 }
 
+/* Does the text end as the pattern does behind its last '*'? Told at the first byte or two of most
+ * pairs, from their ends. */
+static bool ends_alike(struct span pattern, struct span text)
+{
+    while (pattern.len > 0 && pattern.ptr[pattern.len - 1] != '*') {
+        if (text.len == 0 || text.ptr[--text.len] != pattern.ptr[--pattern.len])
+            return false;
+    }
+    return pattern.len > 0 || text.len == 0;
+}
+
 bool shape_known_host(struct span host)
 {
     for (size_t i = 0; i < sizeof known_hosts / sizeof *known_hosts; i++)
-        if (matches_run(known_hosts[i], host))
+        if (ends_alike(known_hosts[i], host) && matches_run(known_hosts[i].ptr, host))
             return true;
     return false;
 }
 
 /* --- models in the path ---------------------------------------------------------------------- */
 
-/* Where `needle` begins in `text`; text.len when nowhere. */
+/* Where `needle`, of two bytes at least, begins in `text`; text.len when nowhere. */
 static size_t find(struct span text, struct span needle)
 {
-    if (needle.len <= text.len)
-        for (size_t i = 0; i + needle.len <= text.len; i++)
-            if (memcmp(text.ptr + i, needle.ptr, needle.len) == 0)
-                return i;
+    for (size_t i = 0; i + needle.len <= text.len; i++)
+        /* The second byte first: each path has many slashes. */
+        if (text.ptr[i + 1] == needle.ptr[1] && memcmp(text.ptr + i, needle.ptr, needle.len) == 0)
+            return i;
     return text.len;
 }
 

@@ -142,6 +142,8 @@ size_t url_decode(struct span text, char *buf, size_t size)
  * host with another, and a key with one could not be told from other text. */
 static bool is_host_char(unsigned char c, bool bracketed)
 {
+    if ((c >= 'a' && c <= 'z') || (c >= '-' && c <= '9' && c != '/')) /* nearly all */
+        return true;
     return c > 0x20 && c != 0x7f && !strchr("/\"\\<>#?@%[]", c) && (bracketed || c != ':');
 }
 

@@ -2,7 +2,9 @@
  * and no answer may leave its bounds.
  *
  * The input: "<kind><3 bytes>\n" and the stream. kind: 'q' requests, 's' responses, 'h' responses
- * to HEAD (of another byte: its lowest two bits). The 3 bytes choose where the stream is cut. */
+ * to HEAD (of another byte: its lowest two bits). The 3 bytes choose where the stream is cut.
+ * Whole requests are read as those of one connection, each compared with the last one first; cut
+ * ones each for itself. */
 #include "cut.h"
 
 #include "http/body.h"
@@ -12,6 +14,7 @@ enum { WALL = 784111777, MESSAGES_MAX = 64 };
 /* One reader of a stream. */
 struct reader {
     bool responses, head_only, in_body, over;
+    bool compares; /* with the request before */
     unsigned messages;
     size_t consumed;
     uint64_t payload_hash, payload_len, message_len, facts_hash;
@@ -32,8 +35,11 @@ static void add_number(uint64_t *hash, uint64_t number)
 
 static void begin_head(struct reader *reader)
 {
-    memset(&reader->head, 0xa5, sizeof reader->head); /* what stood there must not matter */
-    if (reader->responses)
+    if (!reader->compares || reader->messages == 0)
+        memset(&reader->head, 0xa5, sizeof reader->head); /* what stood there must not matter */
+    if (reader->compares && reader->messages > 0)
+        http_head_next_request(&reader->head);
+    else if (reader->responses)
         http_head_init_response(&reader->head, WALL);
     else
         http_head_init_request(&reader->head);
@@ -142,10 +148,11 @@ static void read_piece(void *of, struct span piece)
     }
 }
 
-static void begin(struct reader *reader, unsigned kind)
+static void begin(struct reader *reader, unsigned kind, bool compares)
 {
     memset(reader, 0, sizeof *reader);
     reader->responses = kind != ('q' & 3);
+    reader->compares = compares && !reader->responses;
     reader->head_only = kind == ('h' & 3);
     begin_head(reader);
 }
@@ -159,9 +166,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct span stream = cut_copy(data, size);
     if (!stream.ptr)
         return 0;
-    begin(&whole, data[0] & 3);
+    begin(&whole, data[0] & 3, true);
     read_piece(&whole, stream);
-    begin(&cut, data[0] & 3);
+    begin(&cut, data[0] & 3, false);
     cut_read(read_piece, &cut, stream, data + 1);
     free((void *)(uintptr_t)stream.ptr);
     MUST(whole.over == cut.over && whole.in_body == cut.in_body);

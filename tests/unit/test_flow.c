@@ -5,6 +5,8 @@
 #include "shim_flow.h"
 #include "table/slot.h"
 
+#include <sys/stat.h>
+
 #define HEAD_OF(length)                                                                            \
     "POST /v1/chat/completions HTTP/1.1\r\nHost: gpu1:8000\r\nContent-Length: " length "\r\n\r\n"
 #define CHAT(model) HEAD_OF("13") "{\"model\":\"" model "\"}"
@@ -315,6 +317,87 @@ static void body_a_probe_from_connect_to_first_byte(void)
     CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_ADMITTED);
 }
 
+/* --- heads that are the last one again -----------------------------------------------------------
+ */
+
+#define TO(path, host, length)                                                                     \
+    "POST " path " HTTP/1.1\r\nHost: " host "\r\nContent-Length: " length "\r\n\r\n"
+#define CHAT_PATH   "/v1/chat/completions"
+#define BODY(model) "{\"model\":\"" model "\"}"
+
+/* Each request is counted where it goes, whatever the one before it was. */
+static void body_one_connection_many_heads(void)
+{
+    begin();
+    for (int i = 0; i < 3; i++)
+        exchange(CHAT("m"), OK);
+    exchange(HEAD_OF("14") BODY("mm"), OK);
+    exchange(HEAD_OF("13") BODY("n"), OK);
+    CHECK(totals("gpu1:8000/m").success == 3 && totals("gpu1:8000/mm").success == 1 &&
+          totals("gpu1:8000/n").success == 1);
+    exchange(TO(CHAT_PATH, "gpu2:8000", "13") BODY("m"), OK);
+    exchange(TO(CHAT_PATH, "gpu2:8000", "13") BODY("m"), OK);
+    exchange(CHAT("m"), OK);
+    CHECK(totals("gpu2:8000/m").success == 2 && totals("gpu1:8000/m").success == 4);
+    exchange(TO("/v1/something/elses", "gpu1:8000", "13") BODY("m"), OK);
+    exchange(TO("/v1/something/elses", "gpu1:8000", "13") BODY("m"), OK);
+    CHECK(totals("gpu1:8000/m").success == 4);
+    exchange(TO("/openai/deployments/d1/x", "gpu1:8000", "13") BODY("m"), OK);
+    exchange(TO("/openai/deployments/d1/x", "gpu1:8000", "13") BODY("m"), OK);
+    exchange(TO("/openai/deployments/d2/x", "gpu1:8000", "13") BODY("m"), OK);
+    CHECK(totals("gpu1:8000/d1").success == 2 && totals("gpu1:8000/d2").success == 1);
+    exchange(CHAT("m"), FAILED);
+    CHECK(totals("gpu1:8000/m").success == 4 && totals("gpu1:8000/m").failure == 1);
+}
+
+/* Pipelined ones are judged by other calls than the last. */
+static void body_same_heads_pipelined(void)
+{
+    begin();
+    CHECK(passes(CHAT("m") CHAT("n") HEAD_OF("14") BODY("mm") CHAT("m")));
+    answer(OK FAILED OK);
+    CHECK(passes(CHAT("n") TO(CHAT_PATH, "gpu2:8000", "13") BODY("m")));
+    answer(OK OK OK);
+    CHECK(totals("gpu1:8000/m").success == 2 && totals("gpu1:8000/mm").success == 1);
+    CHECK(totals("gpu1:8000/n").success == 1 && totals("gpu1:8000/n").failure == 1);
+    CHECK(totals("gpu2:8000/m").success == 1);
+    CHECK(passes(TO(CHAT_PATH, "gpu3:8000", "13") BODY("m") TO(CHAT_PATH, "gpu3:8000", "14")
+                     BODY("mm")));
+    answer(OK OK);
+    CHECK(totals("gpu3:8000/m").success == 1 && totals("gpu3:8000/mm").success == 1);
+}
+
+static void configure(const char *text)
+{
+    char path[128];
+
+    CHECK(snprintf(path, sizeof path, "%s/breaker.ini", getenv("HOME")) < (int)sizeof path);
+    setenv("BREAKER_CONFIG", path, 1);
+    FILE *file = fopen(path, "w");
+    CHECK(file && chmod(path, 0600) == 0 && fputs(text, file) >= 0 && fclose(file) == 0);
+    advance(2);
+}
+
+/* What was judged under another configuration is judged anew. */
+static void body_same_heads_of_another_configuration(void)
+{
+    configure("[breaker]\nmatch = llm\n");
+    begin();
+    exchange(CHAT("m"), OK);
+    exchange(CHAT("m"), OK);
+    CHECK(totals("gpu1:8000/m").success == 2);
+    configure("[breaker]\nmatch = listed\n");
+    exchange(CHAT("m"), OK);
+    exchange(CHAT("m"), OK);
+    CHECK(totals("gpu1:8000/m").success == 2);
+    configure("[breaker]\nmatch = listed\nfailure_threshold = 1\n[target gpu1:8000]\n");
+    exchange(CHAT("m"), OK);
+    CHECK(totals("gpu1:8000/m").success == 3);
+    exchange(CHAT("m"), FAILED);
+    CHECK(!passes(CHAT("m")) && flow.state == SHIM_FLOW_REFUSED);
+    unlink(getenv("BREAKER_CONFIG"));
+}
+
 IN_CHILD(five_failures_then_swallowed, "")
 IN_CHILD(any_cut_decides_the_same, "")
 IN_CHILD(short_writes, "")
@@ -325,6 +408,9 @@ IN_CHILD(stale_connections, "")
 IN_CHILD(hangs_by_age, "")
 IN_CHILD(what_is_not_followed, "")
 IN_CHILD(hosts, "")
+IN_CHILD(one_connection_many_heads, "")
+IN_CHILD(same_heads_pipelined, "")
+IN_CHILD(same_heads_of_another_configuration, "")
 IN_CHILD(a_probe_from_connect_to_first_byte, "")
 
 int main(void)
@@ -340,6 +426,9 @@ int main(void)
         cmocka_unit_test(test_hangs_by_age),
         cmocka_unit_test(test_what_is_not_followed),
         cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_one_connection_many_heads),
+        cmocka_unit_test(test_same_heads_pipelined),
+        cmocka_unit_test(test_same_heads_of_another_configuration),
         cmocka_unit_test(test_a_probe_from_connect_to_first_byte),
     };
 

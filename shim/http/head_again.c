@@ -1,0 +1,59 @@
+/* A request's head like the one before it: compared, not read. */
+#include "http/head_parts.h"
+
+enum {
+    DIGITS_MAX = 19,                           /* of a number that always fits */
+    KEPT_MAX = HTTP_HEAD_LINE_MAX - DIGITS_MAX /* no line becomes too long by another number */
+};
+
+static size_t digits_of(struct span bytes)
+{
+    size_t len = 0;
+
+    while (len < bytes.len && bytes.ptr[len] >= '0' && bytes.ptr[len] <= '9')
+        len++;
+    return len;
+}
+
+/* Takes the text off the begin of *bytes. */
+static bool take(struct span *bytes, const char *text, size_t len)
+{
+    if (bytes->len < len || memcmp(bytes->ptr, text, len) != 0)
+        return false;
+    *bytes = span_skip(*bytes, len);
+    return true;
+}
+
+size_t head_same(struct http_head *head, struct span bytes)
+{
+    struct span rest = bytes;
+    size_t behind = (size_t)head->number_at + head->number_len;
+    uint64_t length = 0;
+
+    if (!take(&rest, head->line, head->number_at))
+        return 0;
+    if (head->number_len > 0) {
+        struct span digits = span_of(rest.ptr, digits_of(rest));
+        if (digits.len > DIGITS_MAX || !head_number(digits, &length))
+            return 0;
+        rest = span_skip(rest, digits.len);
+    }
+    if (!take(&rest, head->line + behind, head->kept_len - behind))
+        return 0;
+    head->facts.length = length;
+    head->total = (uint32_t)(bytes.len - rest.len);
+    head->state = HTTP_HEAD_DONE;
+    return head->total;
+}
+
+void head_keep(struct http_head *head, struct span bytes)
+{
+    if (bytes.len > KEPT_MAX || (head->seen & SEEN_LENGTHS)) /* lines or a list of them */
+        return;
+    if (head->facts.has_length) {
+        head->number_at = (uint16_t)(head->number - bytes.ptr);
+        head->number_len = (uint16_t)digits_of(span_skip(bytes, head->number_at));
+    }
+    memcpy(head->line, bytes.ptr, bytes.len);
+    head->kept_len = (uint16_t)bytes.len;
+}
