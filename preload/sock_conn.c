@@ -306,9 +306,6 @@ static bool is_peers_fault(int error)
 
 bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
 {
-    const struct call_end told = {
-        .kind = END_CONNECT, .phase = PHASE_CONNECTING, .age_ns = age_of(conn)};
-
     if (!conn->connecting)
         return true;
     conn->connecting = false;
@@ -317,8 +314,11 @@ bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
             sock_attempt_connected(conn);
         return true;
     }
-    if (conn->judged)
+    if (conn->judged) {
+        const struct call_end told = {
+            .kind = END_CONNECT, .phase = PHASE_CONNECTING, .age_ns = age_of(conn)};
         sock_attempt_failed(conn, &told, is_peers_fault(error));
+    }
     conn->judged = false;
     sock_conn_let_go(conn, fd, SOCK_END_DROP);
     return false;

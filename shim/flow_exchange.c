@@ -138,7 +138,7 @@ void flow_body(struct shim_flow *flow, struct span payload, bool last)
 
 void flow_await_response(struct shim_flow *flow)
 {
-    http_head_init_response(&flow->response, process_clock->wall_ms() / 1000);
+    http_head_init_response(&flow->response);
     flow->in_response = false;
     flow->tail_len = 0;
 }
@@ -155,6 +155,12 @@ void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
     }
 }
 
+/* A clock is asked only where it can matter. */
+static uint32_t retry_ms_of(const struct http_head_facts *head)
+{
+    return http_head_retry_ms(head, head->retry_is_date ? process_clock->wall_ms() / 1000 : 0);
+}
+
 void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum call_end_kind kind,
                  enum call_phase phase)
 {
@@ -164,10 +170,13 @@ void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum ca
         .phase = phase,
         .status = flow->in_response || head->status == 101 ? head->status : 0,
         .byte_received = exchange->received && !exchange->proxied,
-        .retry_after_ms = flow->in_response ? head->retry_after_ms : 0,
-        .age_ns = process_clock->mono_ns() - exchange->started_ns,
+        .retry_after_ms = flow->in_response ? retry_ms_of(head) : 0,
     };
 
+    if (!exchange->judged)
+        return;
+    if (kind != END_COMPLETE) /* hangs are told by it */
+        end.age_ns = process_clock->mono_ns() - exchange->started_ns;
     shim_settle(&exchange->call, &end);
 }
 

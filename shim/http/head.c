@@ -19,6 +19,8 @@ static void init(struct http_head *head)
     facts->has_length = facts->chunked = facts->coded = false;
     facts->close = facts->upgrade = facts->absolute = false;
     facts->length = 0;
+    facts->retry_is_date = false;
+    facts->retry_at_s = 0;
     facts->retry_after_ms = 0;
     facts->method_len = facts->path_len = facts->host_len = 0;
     head->response = head->known = head->overlong = head->like_last = false;
@@ -29,7 +31,6 @@ static void init(struct http_head *head)
     head->line_len = 0;
     head->total = head->path_len = head->host_len = 0;
     head->host_line = 0;
-    head->wall_s = 0;
 }
 
 void http_head_init_request(struct http_head *head)
@@ -37,11 +38,10 @@ void http_head_init_request(struct http_head *head)
     init(head);
 }
 
-void http_head_init_response(struct http_head *head, int64_t wall_s)
+void http_head_init_response(struct http_head *head)
 {
     init(head);
     head->response = true;
-    head->wall_s = wall_s;
 }
 
 void http_head_next_request(struct http_head *head)
@@ -82,7 +82,7 @@ enum { WORDS_MAX = 7 };
 struct words {
     unsigned count;
     bool any_case; /* the words are written in lower case */
-    const char *word[WORDS_MAX];
+    struct span word[WORDS_MAX];
 };
 
 /* Which of the words still possible go on with this byte. */
@@ -91,7 +91,7 @@ static unsigned words_left(const struct http_head *head, const struct words *wor
     unsigned left = 0;
 
     for (unsigned w = 0; w < words->count; w++)
-        if ((head->words >> w & 1) && words->word[w][head->at] == c)
+        if ((head->words >> w & 1) && words->word[w].ptr[head->at] == c)
             left |= 1u << w;
     return left;
 }
@@ -101,8 +101,7 @@ static unsigned words_left(const struct http_head *head, const struct words *wor
 static unsigned word_at(const struct words *words, struct span bytes)
 {
     for (unsigned w = 0; w < words->count; w++) {
-        size_t len = strlen(words->word[w]);
-        if (len <= bytes.len && memcmp(words->word[w], bytes.ptr, len) == 0)
+        if (span_starts(bytes, words->word[w]))
             return w;
     }
     return WORDS_MAX;
@@ -116,7 +115,7 @@ static size_t take_word(struct http_head *head, const struct words *words, struc
 
     *found = head->at == 0 ? word_at(words, bytes) : WORDS_MAX;
     if (*found != WORDS_MAX) {
-        head->at = (uint8_t)strlen(words->word[*found]);
+        head->at = (uint8_t)words->word[*found].len;
         return head->at;
     }
     while (used < bytes.len) {
@@ -130,7 +129,7 @@ static size_t take_word(struct http_head *head, const struct words *words, struc
         if (left & (left - 1)) /* none of several is at its end: they would be the same */
             continue;
         unsigned only = (unsigned)__builtin_ctz(left);
-        if (!words->word[only][head->at]) {
+        if (head->at == words->word[only].len) {
             *found = only;
             return used;
         }
@@ -165,8 +164,11 @@ static size_t take_start_lf(struct http_head *head, struct span bytes)
     return 1;
 }
 
-static const struct words methods = {
-    7, false, {"GET ", "HEAD ", "POST ", "PUT ", "PATCH ", "DELETE ", "OPTIONS "}};
+static const struct words methods = {7,
+                                     false,
+                                     {SPAN_LIT("GET "), SPAN_LIT("HEAD "), SPAN_LIT("POST "),
+                                      SPAN_LIT("PUT "), SPAN_LIT("PATCH "), SPAN_LIT("DELETE "),
+                                      SPAN_LIT("OPTIONS ")}};
 
 static size_t take_method(struct http_head *head, struct span bytes)
 {
@@ -175,7 +177,7 @@ static size_t take_method(struct http_head *head, struct span bytes)
 
     if (found < methods.count) {
         head->facts.method_len = (uint16_t)(head->at - 1);
-        memcpy(head->facts.method, methods.word[found], head->facts.method_len);
+        memcpy(head->facts.method, methods.word[found].ptr, head->facts.method_len);
         go_to(head, STEP_TARGET);
     }
     return used;
@@ -212,7 +214,7 @@ static size_t take_star(struct http_head *head, struct span bytes)
 
 static size_t take_scheme(struct http_head *head, struct span bytes)
 {
-    static const struct words schemes = {2, true, {"http://", "https://"}};
+    static const struct words schemes = {2, true, {SPAN_LIT("http://"), SPAN_LIT("https://")}};
     unsigned found;
     size_t used = take_word(head, &schemes, bytes, &found);
 
@@ -291,7 +293,7 @@ static size_t take_query(struct http_head *head, struct span bytes)
 
 static size_t take_version(struct http_head *head, struct span bytes)
 {
-    static const struct words versions = {2, false, {"HTTP/1.0", "HTTP/1.1"}};
+    static const struct words versions = {2, false, {SPAN_LIT("HTTP/1.0"), SPAN_LIT("HTTP/1.1")}};
     unsigned found;
     size_t used = take_word(head, &versions, bytes, &found);
 
@@ -304,7 +306,7 @@ static size_t take_version(struct http_head *head, struct span bytes)
 
 static size_t take_answer(struct http_head *head, struct span bytes)
 {
-    static const struct words answers = {2, false, {"HTTP/1.0 ", "HTTP/1.1 "}};
+    static const struct words answers = {2, false, {SPAN_LIT("HTTP/1.0 "), SPAN_LIT("HTTP/1.1 ")}};
     unsigned found;
     size_t used = take_word(head, &answers, bytes, &found);
 
@@ -317,17 +319,22 @@ static size_t take_answer(struct http_head *head, struct span bytes)
 
 static size_t take_status(struct http_head *head, struct span bytes)
 {
-    char c = bytes.ptr[0];
+    size_t used = 0;
 
-    if (head->at == 3) {
-        go_to(head, c == ' ' ? STEP_REASON : STEP_END);
-        return c == ' ' ? 1 : 0;
+    for (; head->at < 3 && used < bytes.len; used++, head->at++) {
+        char c = bytes.ptr[used];
+        if (c < (head->at == 0 ? '1' : '0') || c > '9')
+            return alien(head);
+        head->facts.status = (uint16_t)(head->facts.status * 10 + (c - '0'));
     }
-    if (c < (head->at == 0 ? '1' : '0') || c > '9')
-        return alien(head);
-    head->facts.status = (uint16_t)(head->facts.status * 10 + (c - '0'));
-    head->at++;
-    return 1;
+    if (head->at < 3 || used == bytes.len)
+        return used;
+    if (bytes.ptr[used] != ' ') {
+        go_to(head, STEP_END);
+        return used;
+    }
+    go_to(head, STEP_REASON);
+    return used + 1;
 }
 
 static size_t take_reason(struct http_head *head, struct span bytes)

@@ -39,9 +39,10 @@ struct http_head_facts {
     bool upgrade;            /* Connection: upgrade together with an Upgrade header */
     bool absolute;           /* request target in absolute form: for a proxy */
     uint64_t length;         /* of Content-Length */
-    uint32_t retry_after_ms; /* responses: retry-after-ms, else x-amz-retry-after (ms), else
-                                Retry-After in seconds or as an IMF-fixdate; 0: none or past.
-                                Clamped to 24 h */
+    bool retry_is_date;      /* responses: Retry-After is an IMF-fixdate, and the best there is */
+    int64_t retry_at_s;      /* then: seconds since 1970 */
+    uint32_t retry_after_ms; /* else: retry-after-ms, x-amz-retry-after (ms) or Retry-After in
+                                seconds, the first of them; 0: none. Clamped to 24 h */
     uint16_t method_len, path_len, host_len;
     char method[16];
     char path[HTTP_HEAD_PATH_MAX]; /* percent-encoded as it stood, without query or fragment */
@@ -72,7 +73,6 @@ struct http_head {
     uint32_t path_len;  /* as it stood */
     uint32_t host_len;  /* of the target's authority, as it stood */
     uint64_t host_line; /* hash of the first Host header's value */
-    int64_t wall_s;
     const char *number; /* the last Content-Length's value, where it stood in the bytes fed */
     char line[HTTP_HEAD_LINE_MAX]; /* a line whose end is still to come */
 };
@@ -85,8 +85,11 @@ void http_head_init_request(struct http_head *head);
 void http_head_next_request(struct http_head *head);
 /* Of a request that is DONE: is it the last one again, but for its Content-Length? */
 bool http_head_is_again(const struct http_head *head);
-/* `wall_s`: seconds since 1970, for a Retry-After that is a date. */
-void http_head_init_response(struct http_head *head, int64_t wall_s);
+void http_head_init_response(struct http_head *head);
+
+/* When a response says to come again, in ms from `wall_s` (seconds since 1970) on; 0: it does not,
+ * or it is past. */
+uint32_t http_head_retry_ms(const struct http_head_facts *facts, int64_t wall_s);
 
 /* Consumes up to the end of the head; returns how much. Nothing is consumed once DONE or ALIEN. A
  * request that cannot be one is ALIEN at the earliest byte that shows it (methods: GET HEAD POST

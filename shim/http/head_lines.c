@@ -149,15 +149,23 @@ struct field {
     read_field *read;
 };
 
+/* By first letter: field_of. */
 static const struct field fields[] = {
-    {SPAN_LIT("host"), read_host},
     {SPAN_LIT("content-length"), read_content_length},
-    {SPAN_LIT("transfer-encoding"), read_transfer_encoding},
     {SPAN_LIT("connection"), read_connection},
-    {SPAN_LIT("upgrade"), read_upgrade},
+    {SPAN_LIT("host"), read_host},
     {SPAN_LIT("retry-after"), read_retry_after},
     {SPAN_LIT("retry-after-ms"), read_retry_after_ms},
+    {SPAN_LIT("transfer-encoding"), read_transfer_encoding},
+    {SPAN_LIT("upgrade"), read_upgrade},
     {SPAN_LIT("x-amz-retry-after"), read_amz_retry_after},
+    {SPAN_NONE, NULL},
+};
+
+/* The first of them that begins with the letter. */
+static const struct field *const by_letter[32] = {
+    ['c' & 31] = &fields[0], ['h' & 31] = &fields[2], ['r' & 31] = &fields[3],
+    ['t' & 31] = &fields[5], ['u' & 31] = &fields[6], ['x' & 31] = &fields[7],
 };
 
 /* The letters they begin with, in either case, of lines that are read in a request (no Retry-After)
@@ -167,13 +175,40 @@ static const struct field fields[] = {
 #define REQUEST_LETTERS  (LETTERS | LETTER('h'))
 #define RESPONSE_LETTERS (LETTERS | LETTER('r') | LETTER('x'))
 
+static bool may_be_read(const struct http_head *head, char first)
+{
+    return (head->response ? RESPONSE_LETTERS : REQUEST_LETTERS) & LETTER(first);
+}
+
+enum { WORD = 8 };
+
+/* Eight bytes of text against as many of a name in lower case: letters may differ in case. */
+static bool same_word(const char *text, const char *name)
+{
+    uint64_t a, b;
+
+    memcpy(&a, text, WORD);
+    memcpy(&b, name, WORD);
+    return ((a ^ b) & ~((b & UINT64_C(0x4040404040404040)) >> 1)) == 0; /* no '-' has that bit */
+}
+
+static bool same_name(const char *text, struct span name)
+{
+    if (name.len < WORD)
+        return span_ieq(span_of(text, name.len), name);
+    for (size_t at = 0; at + WORD < name.len; at += WORD)
+        if (!same_word(text + at, name.ptr + at))
+            return false;
+    return same_word(text + name.len - WORD, name.ptr + name.len - WORD);
+}
+
 /* Does the line begin with this name, blanks maybe, and a colon? *colon: where it stands. */
 static bool is_named(struct span line, struct span name, size_t *colon)
 {
     size_t at = name.len;
 
     if (line.len <= at || (line.ptr[at] != ':' && !is_blank(line.ptr[at])) ||
-        !span_ieq(span_of(line.ptr, at), name))
+        !same_name(line.ptr, name))
         return false;
     while (at < line.len && is_blank(line.ptr[at]))
         at++;
@@ -185,11 +220,12 @@ static const struct field *field_of(const struct http_head *head, struct span li
 {
     char first = span_lower(line.ptr[0]);
 
-    if (!((head->response ? RESPONSE_LETTERS : REQUEST_LETTERS) & LETTER(first)))
+    if (!may_be_read(head, first))
         return NULL;
-    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const struct field *field = &fields[i];
-        if (field->name.ptr[0] == first && is_named(line, field->name, colon))
+    for (const struct field *field = by_letter[first & 31]; field->read; field++) {
+        if (field->name.ptr[0] != first)
+            return NULL;
+        if (is_named(line, field->name, colon))
             return field;
     }
     return NULL;
@@ -276,7 +312,10 @@ size_t head_lines(struct http_head *head, struct span bytes)
         }
         at += piece.len + 1;
         if (head->line_len == 0) {
-            end_of_line(head, piece);
+            if ((unsigned char)piece.ptr[0] > ' ' && !may_be_read(head, piece.ptr[0]))
+                head->known = false; /* most lines */
+            else
+                end_of_line(head, piece);
             continue;
         }
         gather(head, piece);

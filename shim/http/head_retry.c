@@ -104,18 +104,24 @@ static uint32_t ms_until(int64_t when, int64_t now)
     return (uint32_t)(when - now) * 1000;
 }
 
+uint32_t http_head_retry_ms(const struct http_head_facts *facts, int64_t wall_s)
+{
+    return facts->retry_is_date ? ms_until(facts->retry_at_s, wall_s) : facts->retry_after_ms;
+}
+
 void head_retry(struct http_head *head, unsigned source, struct span value)
 {
-    uint32_t ms;
-    int64_t when;
+    struct http_head_facts *facts = &head->facts;
+    uint32_t ms = 0;
+    int64_t when = 0;
 
     if (source <= head->retry_source)
         return;
-    if (!parse_number(value, source == RETRY_SECONDS ? 1000 : 1, &ms)) {
-        if (source != RETRY_SECONDS || !parse_date(value, &when))
-            return;
-        ms = ms_until(when, head->wall_s);
-    }
+    bool is_number = parse_number(value, source == RETRY_SECONDS ? 1000 : 1, &ms);
+    if (!is_number && (source != RETRY_SECONDS || !parse_date(value, &when)))
+        return;
     head->retry_source = (uint8_t)source;
-    head->facts.retry_after_ms = ms;
+    facts->retry_is_date = !is_number;
+    facts->retry_at_s = when;
+    facts->retry_after_ms = ms;
 }

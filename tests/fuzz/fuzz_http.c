@@ -40,7 +40,7 @@ static void begin_head(struct reader *reader)
     if (reader->compares && reader->messages > 0)
         http_head_next_request(&reader->head);
     else if (reader->responses)
-        http_head_init_response(&reader->head, WALL);
+        http_head_init_response(&reader->head);
     else
         http_head_init_request(&reader->head);
     reader->in_body = false;
@@ -54,13 +54,14 @@ static void check_facts(const struct http_head_facts *facts, bool response)
     MUST(facts->method_len < sizeof facts->method);
     MUST(facts->path_len <= sizeof facts->path);
     MUST(facts->host_len <= sizeof facts->host);
-    MUST(facts->retry_after_ms <= 24 * 60 * 60 * 1000);
+    MUST(http_head_retry_ms(facts, WALL) <= 24 * 60 * 60 * 1000);
+    MUST(!facts->retry_is_date || facts->retry_after_ms == 0);
     if (response) {
         MUST(facts->status >= 100 && facts->status <= 999);
         MUST(facts->method_len == 0 && facts->path_len == 0 && facts->host_len == 0);
     } else {
         MUST(facts->method_len >= 3);
-        MUST(!facts->coded && facts->status == 0 && facts->retry_after_ms == 0);
+        MUST(!facts->coded && facts->status == 0 && http_head_retry_ms(facts, WALL) == 0);
         MUST(facts->path_len == 0 || facts->path[0] == '/' || facts->path[0] == '*');
         MUST(!facts->absolute || facts->host_len > 0);
     }
@@ -69,9 +70,13 @@ static void check_facts(const struct http_head_facts *facts, bool response)
 static void add_facts(uint64_t *hash, const struct http_head_facts *facts)
 {
     const uint64_t numbers[] = {
-        facts->status,   facts->minor,    facts->has_length,     facts->chunked, facts->coded,
-        facts->close,    facts->upgrade,  facts->absolute,       facts->length,  facts->method_len,
-        facts->path_len, facts->host_len, facts->retry_after_ms,
+        facts->status,         facts->minor,
+        facts->has_length,     facts->chunked,
+        facts->coded,          facts->close,
+        facts->upgrade,        facts->absolute,
+        facts->length,         facts->method_len,
+        facts->path_len,       facts->host_len,
+        facts->retry_after_ms, (uint64_t)facts->retry_at_s,
     };
 
     add(hash, numbers, sizeof numbers);

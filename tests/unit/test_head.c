@@ -20,7 +20,7 @@ static void begin(struct http_head *head, bool response)
 {
     memset(head, 0xa5, sizeof *head); /* what stood there must not matter */
     if (response)
-        http_head_init_response(head, WALL);
+        http_head_init_response(head);
     else
         http_head_init_request(head);
 }
@@ -42,8 +42,9 @@ static const char *shown(const struct http_head *head, bool response)
     if (facts->has_length)
         at += snprintf(text + at, sizeof text - (size_t)at, " length=%llu",
                        (unsigned long long)facts->length);
-    if (facts->retry_after_ms)
-        at += snprintf(text + at, sizeof text - (size_t)at, " retry=%u", facts->retry_after_ms);
+    if (http_head_retry_ms(facts, WALL))
+        at += snprintf(text + at, sizeof text - (size_t)at, " retry=%u",
+                       http_head_retry_ms(facts, WALL));
     snprintf(text + at, sizeof text - (size_t)at, "%s%s%s%s%s", facts->chunked ? " chunked" : "",
              facts->coded ? " coded" : "", facts->close ? " close" : "",
              facts->upgrade ? " upgrade" : "", facts->absolute ? " absolute" : "");
@@ -471,10 +472,10 @@ static void test_dates_as_the_c_library_counts(void **state)
                 snprintf(text, sizeof text,
                          "HTTP/1.1 503 x\r\nRetry-After: Mon, 28 %s %04d 00:00:00 GMT\r\n\r\n",
                          months[month], year);
-            http_head_init_response(&head, (int64_t)timegm(&tm) - 7);
+            http_head_init_response(&head);
             http_head_feed(&head, span_of(text, (size_t)len));
             assert_int_equal(head.state, HTTP_HEAD_DONE);
-            assert_int_equal(head.facts.retry_after_ms, 7000);
+            assert_int_equal(http_head_retry_ms(&head.facts, (int64_t)timegm(&tm) - 7), 7000);
         }
 }
 
@@ -488,9 +489,9 @@ static void test_clocks_far_off(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof clocks / sizeof *clocks; i++) {
         struct http_head head;
-        http_head_init_response(&head, clocks[i]);
+        http_head_init_response(&head);
         http_head_feed(&head, span_str(text));
-        assert_int_equal(head.facts.retry_after_ms, expected[i]);
+        assert_int_equal(http_head_retry_ms(&head.facts, clocks[i]), expected[i]);
     }
 }
 
