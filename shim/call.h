@@ -14,6 +14,9 @@
 #define CALL_HOST_MAX 262 /* a DNS name, a colon, a port */
 #define CALL_KEY_MAX  (CALL_HOST_MAX + 1 + MODEL_MAX)
 
+#define CALL_TEXTS      4   /* scheme, method, host, path */
+#define CALL_JUDGED_MAX 384 /* a longer request is judged each time */
+
 enum call_state {
     CALL_IDLE,     /* nothing open */
     CALL_OPEN,     /* covered, not yet admitted */
@@ -55,6 +58,13 @@ struct call {
     const struct config *judged_config;
     struct shape judged_shape;
     bool judged_covered;
+    /* And the request itself, so that shim_open, too, knows it again: its texts one after the
+     * other. Calls are moved: nothing points into them. */
+    bool judged_known;
+    uint16_t judged_port;
+    uint16_t judged_model; /* where in them judged_shape.model stands, if there is one */
+    uint16_t judged_len[CALL_TEXTS];
+    char judged_text[CALL_JUDGED_MAX];
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };

@@ -143,6 +143,55 @@ static bool judge_request(struct call *call, const struct config *config,
     return call->host.policy.mode != MODE_OFF;
 }
 
+/* --- the same request again --------------------------------------------------------------------
+ */
+
+static struct span judged_by(const struct shim_request *request, unsigned text)
+{
+    const struct span texts[CALL_TEXTS] = {request->scheme, request->method, request->host,
+                                           request->path};
+
+    return texts[text];
+}
+
+/* No method is a GET; it is not told apart from an empty one, which nobody sends. */
+static bool is_judged(const struct call *call, const struct shim_request *request)
+{
+    const char *at = call->judged_text;
+
+    if (!call->judged_known || call->judged_port != request->port)
+        return false;
+    for (unsigned i = 0; i < CALL_TEXTS; at += call->judged_len[i++])
+        if (!span_eq(judged_by(request, i), span_of(at, call->judged_len[i])))
+            return false;
+    return true;
+}
+
+static void remember(struct call *call, const struct shim_request *request)
+{
+    const char *model = call->judged_shape.model.ptr;
+    size_t len = 0;
+
+    call->judged_known = false;
+    for (unsigned i = 0; i < CALL_TEXTS; i++) {
+        struct span text = judged_by(request, i);
+        if (text.len > sizeof call->judged_text - len)
+            return;
+        if (text.len > 0)
+            memcpy(call->judged_text + len, text.ptr, text.len);
+        call->judged_len[i] = (uint16_t)text.len;
+        len += text.len;
+    }
+    if (model) /* it is of the path, which is the last text */
+        call->judged_model =
+            (uint16_t)(len - request->path.len + (size_t)(model - request->path.ptr));
+    call->judged_port = request->port;
+    call->judged_known = true;
+}
+
+/* --- open ---------------------------------------------------------------------------------------
+ */
+
 /* The configuration to open under; NULL: nothing is covered. */
 static const struct config *begin_open(struct shim_call *shim_call)
 {
@@ -160,7 +209,10 @@ static enum shim_need open_judged(struct call *call)
 {
     if (!call->judged_covered)
         return SHIM_UNCOVERED;
-    start_model(call, &call->judged_shape);
+    struct shape shape = call->judged_shape;
+    if (call->judged_known && shape.model.ptr)
+        shape.model.ptr = call->judged_text + call->judged_model;
+    start_model(call, &shape);
     call->state = CALL_OPEN;
     return call->model_decided ? SHIM_READY : SHIM_NEEDS_BODY;
 }
@@ -168,12 +220,17 @@ static enum shim_need open_judged(struct call *call)
 enum shim_need shim_open(struct shim_call *shim_call, const struct shim_request *request)
 {
     struct call *call = call_of(shim_call);
+    const struct config *config = begin_open(shim_call);
 
-    call->judged_config = begin_open(shim_call);
-    if (!call->judged_config)
+    if (config && config == call->judged_config && is_judged(call, request))
+        return open_judged(call);
+    call->judged_config = config;
+    call->judged_known = false;
+    if (!config)
         return SHIM_UNCOVERED;
-    call->judged_covered =
-        is_http(request->scheme) && judge_request(call, call->judged_config, request);
+    call->judged_shape.model = SPAN_NONE;
+    call->judged_covered = is_http(request->scheme) && judge_request(call, config, request);
+    remember(call, request);
     return open_judged(call);
 }
 

@@ -16,7 +16,7 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
     flow->answered = 0;
     for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++)
         flow->exchanges[i].number = 0;
-    http_head_init_request(&flow->request);
+    http_head_next_request(&flow->request); /* of a client that connects anew for each */
     flow_await_response(flow);
 }
 

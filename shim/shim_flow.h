@@ -73,8 +73,8 @@ struct shim_flow {
     struct shim_exchange exchanges[SHIM_FLOW_DEPTH];
 };
 
-/* `host` (as it would stand in a URL) and `connect` must outlive the flow. `flow` need not be zero.
- */
+/* `host` (as it would stand in a URL) and `connect` must outlive the flow. `flow` is all-zero, or
+ * was one that ended: what it remembers of its last request saves work. */
 void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
                     struct shim_call *connect);
 

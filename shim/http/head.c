@@ -44,22 +44,6 @@ void http_head_init_response(struct http_head *head)
     head->response = true;
 }
 
-void http_head_next_request(struct http_head *head)
-{
-    if (head->state != HTTP_HEAD_DONE || head->kept_len == 0) {
-        init(head);
-        return;
-    }
-    head->state = HTTP_HEAD_MORE;
-    head->total = 0;
-    head->like_last = true;
-}
-
-bool http_head_is_again(const struct http_head *head)
-{
-    return head->like_last;
-}
-
 static void go_to(struct http_head *head, enum head_step step)
 {
     head->step = (uint8_t)step;

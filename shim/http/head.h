@@ -79,9 +79,8 @@ struct http_head {
 
 void http_head_init_request(struct http_head *head);
 /* For the next request, where clients mostly send one head after the other that differ in their
- * Content-Length alone: such a one is compared with the last instead of read. `head` is DONE, or
- * was only ever initialized. The same facts as of http_head_init_request(), and those of the last
- * head stay where they are until the next feed. */
+ * Content-Length alone: such a one is compared with the last instead of read. `head` is all-zero or
+ * was in use. The same facts as after http_head_init_request(). */
 void http_head_next_request(struct http_head *head);
 /* Of a request that is DONE: is it the last one again, but for its Content-Length? */
 bool http_head_is_again(const struct http_head *head);

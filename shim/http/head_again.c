@@ -57,3 +57,21 @@ void head_keep(struct http_head *head, struct span bytes)
     memcpy(head->line, bytes.ptr, bytes.len);
     head->kept_len = (uint16_t)bytes.len;
 }
+
+void http_head_next_request(struct http_head *head)
+{
+    if (head->state == HTTP_HEAD_MORE && head->like_last) /* nothing came since */
+        return;
+    if (head->state != HTTP_HEAD_DONE || head->kept_len == 0) {
+        http_head_init_request(head);
+        return;
+    }
+    head->state = HTTP_HEAD_MORE;
+    head->total = 0;
+    head->like_last = true;
+}
+
+bool http_head_is_again(const struct http_head *head)
+{
+    return head->like_last;
+}

@@ -350,6 +350,23 @@ static void body_one_connection_many_heads(void)
     CHECK(totals("gpu1:8000/m").success == 4 && totals("gpu1:8000/m").failure == 1);
 }
 
+/* Nor does it matter what the connection before it was for. */
+static void body_many_connections_many_heads(void)
+{
+    static const char *const peers[] = {"10.0.0.1", "10.0.0.2", "10.0.0.2"};
+    const char *request = "POST " CHAT_PATH " HTTP/1.1\r\nContent-Length: 13\r\n\r\n" BODY("m");
+
+    for (size_t i = 0; i < 6; i++) {
+        shim_flow_init(&flow, span_str(peers[i % 3]), (uint16_t)(8000 + i / 3), &nothing_yet);
+        exchange(request, OK);
+        if (i % 2)
+            CHECK(passes(i % 4 == 1 ? "POST" : request));
+        shim_flow_end(&flow, SHIM_FLOW_CLOSE);
+    }
+    CHECK(totals("10.0.0.1:8000/m").success == 1 && totals("10.0.0.1:8001/m").success == 1);
+    CHECK(totals("10.0.0.2:8000/m").success == 2 && totals("10.0.0.2:8001/m").success == 2);
+}
+
 /* Pipelined ones are judged by other calls than the last. */
 static void body_same_heads_pipelined(void)
 {
@@ -409,6 +426,7 @@ IN_CHILD(hangs_by_age, "")
 IN_CHILD(what_is_not_followed, "")
 IN_CHILD(hosts, "")
 IN_CHILD(one_connection_many_heads, "")
+IN_CHILD(many_connections_many_heads, "")
 IN_CHILD(same_heads_pipelined, "")
 IN_CHILD(same_heads_of_another_configuration, "")
 IN_CHILD(a_probe_from_connect_to_first_byte, "")
@@ -427,6 +445,7 @@ int main(void)
         cmocka_unit_test(test_what_is_not_followed),
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_one_connection_many_heads),
+        cmocka_unit_test(test_many_connections_many_heads),
         cmocka_unit_test(test_same_heads_pipelined),
         cmocka_unit_test(test_same_heads_of_another_configuration),
         cmocka_unit_test(test_a_probe_from_connect_to_first_byte),

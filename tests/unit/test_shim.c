@@ -257,6 +257,57 @@ static void body_the_same_request_is_opened_again(void)
     CHECK(shim_open_again(&call, &need) && need != SHIM_UNCOVERED);
 }
 
+/* Each request is judged as what it is, whatever the last one of the same call was. */
+static void body_each_request_is_judged(void)
+{
+    static struct shim_call call;
+    static char path[512] = "/openai/deployments/d1/chat";
+    const struct shim_request first = {.method = SPAN_LIT("POST"),
+                                       .scheme = SPAN_LIT("https"),
+                                       .host = SPAN_LIT("llm.test"),
+                                       .port = 8000,
+                                       .path = span_str(path)};
+
+    for (int i = 0; i < 2; i++) {
+        struct shim_request other = first;
+        CHECK(shim_open(&call, &first) == SHIM_READY);
+        other.method = SPAN_LIT("GET");
+        CHECK(shim_open(&call, &other) == SHIM_UNCOVERED);
+        CHECK(shim_open(&call, &first) == SHIM_READY);
+        other = first;
+        other.scheme = SPAN_LIT("ftp");
+        CHECK(shim_open(&call, &other) == SHIM_UNCOVERED);
+        CHECK(shim_open(&call, &first) == SHIM_READY);
+        other = first;
+        other.path = SPAN_LIT("/v1/chat/completions");
+        CHECK(shim_open(&call, &other) == SHIM_NEEDS_BODY);
+        CHECK(shim_open(&call, &other) == SHIM_NEEDS_BODY);
+    }
+    /* The text of the last one may be gone. */
+    for (int i = 0; i < 5; i++) {
+        CHECK(shim_open(&call, &first) == SHIM_READY);
+        memset(path, 'x', strlen(path));
+        CHECK(shim_admit(&call) == SHIM_ADMITTED);
+        end_status(&call, 500);
+        memcpy(path, "/openai/deployments/d1/chat", strlen(path));
+    }
+    CHECK(shim_open(&call, &first) == SHIM_READY && shim_admit(&call) == SHIM_REFUSED);
+    struct shim_request elsewhere = first;
+    elsewhere.port = 8001;
+    CHECK(shim_open(&call, &elsewhere) == SHIM_READY && shim_admit(&call) == SHIM_ADMITTED);
+    path[sizeof "/openai/deployments/d" - 1] = '2';
+    CHECK(shim_open(&call, &first) == SHIM_READY && shim_admit(&call) == SHIM_ADMITTED);
+    /* Too long to be remembered. */
+    memset(path, 'x', sizeof path - 1);
+    memcpy(path, "/openai/deployments/d1/", sizeof "/openai/deployments/d1/" - 1);
+    struct shim_request longer = first;
+    longer.path = span_of(path, sizeof path - 1);
+    for (int i = 0; i < 2; i++)
+        CHECK(shim_open(&call, &longer) == SHIM_READY && shim_admit(&call) == SHIM_REFUSED);
+    path[sizeof "/openai/deployments/d" - 1] = '3';
+    CHECK(shim_open(&call, &longer) == SHIM_READY && shim_admit(&call) == SHIM_ADMITTED);
+}
+
 static void body_forced_open_promises_no_time(void)
 {
     static struct shim_call call;
@@ -289,6 +340,7 @@ IN_CHILD(replaced_table_is_found, "")
 IN_CHILD(other_traffic_is_uncovered, "")
 IN_CHILD(every_length_of_each_part, "")
 IN_CHILD(the_same_request_is_opened_again, "")
+IN_CHILD(each_request_is_judged, "")
 IN_CHILD(forced_open_promises_no_time, "")
 
 int main(void)
@@ -309,6 +361,7 @@ int main(void)
         cmocka_unit_test(test_other_traffic_is_uncovered),
         cmocka_unit_test(test_every_length_of_each_part),
         cmocka_unit_test(test_the_same_request_is_opened_again),
+        cmocka_unit_test(test_each_request_is_judged),
         cmocka_unit_test(test_forced_open_promises_no_time),
     };
 
