@@ -88,7 +88,6 @@ void flow_open(struct shim_flow *flow)
         return;
     }
     exchange->number = ++flow->requests;
-    exchange->started_ns = process_clock->mono_ns();
     exchange->head_only = span_eq(span_of(head->method, head->method_len), SPAN_LIT("HEAD"));
     exchange->proxied = head->absolute;
     exchange->asked = exchange->received = false;
@@ -176,7 +175,7 @@ void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum ca
     if (!exchange->judged)
         return;
     if (kind != END_COMPLETE) /* hangs are told by it */
-        end.age_ns = process_clock->mono_ns() - exchange->started_ns;
+        end.age_ns = shim_age_ns(&exchange->call);
     shim_settle(&exchange->call, &end);
 }
 

@@ -112,6 +112,10 @@ enum shim_verdict shim_admit(struct shim_call *call);
  */
 enum shim_verdict shim_admit_connected(struct shim_call *call, struct shim_call *connect);
 
+/* Time since shim_open of a covered request. Runs on while the machine sleeps; who sleeps in
+ * between is not blamed anyway (shim_settle). */
+uint64_t shim_age_ns(const struct shim_call *call);
+
 /* Does the admitted call hold a grant, of H or M: is it a probe? */
 bool shim_is_probe(const struct shim_call *call);
 

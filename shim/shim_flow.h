@@ -33,14 +33,13 @@
 /* One request and its response. Private. */
 struct shim_exchange {
     struct shim_call call;
-    uint64_t started_ns; /* CLOCK_MONOTONIC */
-    uint64_t number;     /* from 1 in order of the requests; 0: free */
-    bool judged;         /* shim_open took it */
-    bool decided;        /* its model is decided */
-    bool asked;          /* it was admitted or refused */
-    bool head_only;      /* a HEAD */
-    bool proxied;        /* to a proxy: the peer is not the host */
-    bool received;       /* a byte of its response is there */
+    uint64_t number; /* from 1 in order of the requests; 0: free */
+    bool judged;     /* shim_open took it */
+    bool decided;    /* its model is decided */
+    bool asked;      /* it was admitted or refused */
+    bool head_only;  /* a HEAD */
+    bool proxied;    /* to a proxy: the peer is not the host */
+    bool received;   /* a byte of its response is there */
 };
 
 enum shim_flow_state {

@@ -76,6 +76,13 @@ static struct outcome judge(const struct call *call, const struct call_end *end)
     return outcome;
 }
 
+uint64_t shim_age_ns(const struct shim_call *shim_call)
+{
+    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+
+    return process_clock->boot_ns() - call->admitted_ns;
+}
+
 void shim_settle(struct shim_call *shim_call, const struct call_end *end)
 {
     struct call *call = call_of(shim_call);

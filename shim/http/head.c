@@ -84,7 +84,7 @@ static unsigned words_left(const struct http_head *head, const struct words *wor
  * yet. */
 static unsigned word_at(const struct words *words, struct span bytes)
 {
-    for (unsigned w = 0; w < words->count; w++) {
+    for (unsigned w = words->count; w-- > 0;) { /* HTTP/1.1 before HTTP/1.0 */
         if (span_starts(bytes, words->word[w]))
             return w;
     }

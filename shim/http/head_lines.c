@@ -57,11 +57,12 @@ static bool read_host(struct http_head *head, struct span host)
 
 bool head_number(struct span digits, uint64_t *length)
 {
+    enum { ALWAYS_FIT = 19 };
     uint64_t value = 0;
 
     for (size_t i = 0; i < digits.len; i++) {
         unsigned digit = (unsigned char)digits.ptr[i] - (unsigned)'0';
-        if (digit > 9 || value > (UINT64_MAX - digit) / 10)
+        if (digit > 9 || (i >= ALWAYS_FIT && value > (UINT64_MAX - digit) / 10))
             return false;
         value = value * 10 + digit;
     }
