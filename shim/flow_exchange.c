@@ -6,9 +6,9 @@
 void flow_lose(struct shim_flow *flow)
 {
     for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++) {
-        if (flow->exchanges[i].number != 0)
+        if (flow->numbers[i] != 0)
             shim_drop(&flow->exchanges[i].call);
-        flow->exchanges[i].number = 0;
+        flow->numbers[i] = 0;
     }
     flow->uploading = flow->refused = NULL;
     flow->state = SHIM_FLOW_LOST;
@@ -17,9 +17,14 @@ void flow_lose(struct shim_flow *flow)
 static struct shim_exchange *exchange_numbered(struct shim_flow *flow, uint64_t number)
 {
     for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++)
-        if (flow->exchanges[i].number == number)
+        if (flow->numbers[i] == number)
             return &flow->exchanges[i];
     return NULL;
+}
+
+static uint64_t *number_of(struct shim_flow *flow, const struct shim_exchange *exchange)
+{
+    return &flow->numbers[exchange - flow->exchanges];
 }
 
 struct shim_exchange *flow_oldest(struct shim_flow *flow)
@@ -87,7 +92,7 @@ void flow_open(struct shim_flow *flow)
         flow_lose(flow);
         return;
     }
-    exchange->number = ++flow->requests;
+    *number_of(flow, exchange) = ++flow->requests;
     exchange->head_only = span_eq(span_of(head->method, head->method_len), SPAN_LIT("HEAD"));
     exchange->proxied = head->absolute;
     exchange->asked = exchange->received = false;
@@ -184,7 +189,7 @@ void flow_answered(struct shim_flow *flow, struct shim_exchange *exchange)
     flow_settle(flow, exchange, END_COMPLETE, PHASE_BODY);
     if (flow->uploading == exchange) /* answered before it was sent whole */
         flow->uploading = NULL;
-    exchange->number = 0;
+    *number_of(flow, exchange) = 0;
     flow->responses++;
     flow_await_response(flow);
 }

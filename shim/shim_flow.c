@@ -15,7 +15,7 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
     flow->ahead = flow->at = flow->began = flow->before_refused = 0;
     flow->answered = 0;
     for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++)
-        flow->exchanges[i].number = 0;
+        flow->numbers[i] = 0;
     http_head_next_request(&flow->request); /* of a client that connects anew for each */
     flow_await_response(flow);
 }
@@ -211,10 +211,16 @@ void shim_flow_received(struct shim_flow *flow, struct span bytes)
     }
 }
 
+/* Is everything before it answered? */
+static bool is_next(const struct shim_flow *flow, const struct shim_exchange *exchange)
+{
+    return flow->numbers[exchange - flow->exchanges] == flow->responses + 1;
+}
+
 bool shim_flow_waits(const struct shim_flow *flow)
 {
     return flow->state != SHIM_FLOW_LOST && flow->requests > flow->responses &&
-           !(flow->refused && flow->refused->number == flow->responses + 1);
+           !(flow->refused && is_next(flow, flow->refused));
 }
 
 bool shim_flow_has_head(const struct shim_flow *flow)
@@ -241,7 +247,7 @@ bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes)
 bool shim_flow_answer_due(const struct shim_flow *flow)
 {
     return flow->state == SHIM_FLOW_REFUSED && flow->before_refused == 0 &&
-           flow->refused->number == flow->responses + 1;
+           is_next(flow, flow->refused);
 }
 
 size_t shim_flow_answer(const struct shim_flow *flow, size_t at, char *buf, size_t size)
@@ -296,7 +302,7 @@ static void end_oldest(struct shim_flow *flow, struct shim_exchange *exchange,
         flow_settle(flow, exchange, END_ABORTED, phase);
     else if (end == SHIM_FLOW_EOF && flow->in_response && flow->response_body.until_close)
         flow_settle(flow, exchange, END_COMPLETE, phase);
-    else if (!exchange->received && exchange->number > 1)
+    else if (!exchange->received && flow->responses > 0)
         /* A kept connection that the peer had closed when the request came: clients try again on a
          * new one, as libcurl does by itself. */
         flow_settle(flow, exchange, END_LOCAL, phase);

@@ -33,13 +33,12 @@
 /* One request and its response. Private. */
 struct shim_exchange {
     struct shim_call call;
-    uint64_t number; /* from 1 in order of the requests; 0: free */
-    bool judged;     /* shim_open took it */
-    bool decided;    /* its model is decided */
-    bool asked;      /* it was admitted or refused */
-    bool head_only;  /* a HEAD */
-    bool proxied;    /* to a proxy: the peer is not the host */
-    bool received;   /* a byte of its response is there */
+    bool judged;    /* shim_open took it */
+    bool decided;   /* its model is decided */
+    bool asked;     /* it was admitted or refused */
+    bool head_only; /* a HEAD */
+    bool proxied;   /* to a proxy: the peer is not the host */
+    bool received;  /* a byte of its response is there */
 };
 
 enum shim_flow_state {
@@ -60,6 +59,9 @@ struct shim_flow {
     struct shim_exchange *refused;
     struct shim_exchange *opened; /* whose call judged the last request's head; NULL: nobody's */
     uint64_t requests, responses; /* numbers of the last that began, of the last that ended */
+    /* Of the exchanges, from 1 in order of the requests; 0: free. Here, on one line of the cache.
+     */
+    uint64_t numbers[SHIM_FLOW_DEPTH];
     uint64_t ahead; /* bytes that were looked at and did not leave: they come again, first */
     uint64_t at;    /* bytes of the write under way that were looked at */
     uint64_t began; /* where in it the request under way began */
