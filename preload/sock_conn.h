@@ -48,12 +48,12 @@ struct sock_conn {
     bool pending, shares;   /* sock_attempt.h: its attempt counts it; and holds its grant */
     bool wrote, tls;        /* the program sent something; it began like a TLS record */
     bool shut;              /* the program said that it sends no more */
+    struct sock_flow *flow; /* NULL: nothing like HTTP/1.x yet, or no more */
     uint64_t seen;          /* bytes that the program read by our hooks */
     uint64_t started_ns;    /* CLOCK_MONOTONIC of the connect */
     struct sockaddr_storage peer; /* that it connects to */
     struct sock_place place;      /* where it goes */
     struct shim_call host;        /* H's, when judged */
-    struct sock_flow *flow;       /* NULL: nothing like HTTP/1.x yet, or no more */
 };
 
 /* One that begins now; the caller's alone until it is tracked or given back. NULL: no room. Inside

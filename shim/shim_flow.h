@@ -32,13 +32,13 @@
 
 /* One request and its response. Private. */
 struct shim_exchange {
-    struct shim_call call;
     bool judged;    /* shim_open took it */
     bool decided;   /* its model is decided */
     bool asked;     /* it was admitted or refused */
     bool head_only; /* a HEAD */
     bool proxied;   /* to a proxy: the peer is not the host */
     bool received;  /* a byte of its response is there */
+    struct shim_call call;
 };
 
 enum shim_flow_state {

@@ -53,8 +53,7 @@ struct http_head_facts {
 /* Private but for state and facts; fixed in size, plain bytes, copied by assignment. */
 struct http_head {
     enum http_head_state state;
-    struct http_head_facts facts;
-    /* private from here */
+    /* private, and here for what is used together to lie together */
     bool response;
     bool known;    /* the last header line was one that is read: a folded one after it is not */
     bool overlong; /* inside a line that outgrew line[] and is looked over */
@@ -74,6 +73,7 @@ struct http_head {
     uint32_t host_len;  /* of the target's authority, as it stood */
     uint64_t host_line; /* hash of the first Host header's value */
     const char *number; /* the last Content-Length's value, where it stood in the bytes fed */
+    struct http_head_facts facts;
     char line[HTTP_HEAD_LINE_MAX]; /* a line whose end is still to come */
 };
 
