@@ -159,8 +159,8 @@ static void share_grant(struct sock_conn *conn)
 {
     struct attempt *attempt = find_or_begin(&conn->place, conn->started_ns);
 
-    if (!attempt)
-        return; /* it keeps the grant for itself */
+    if (!attempt || attempt->granted)
+        return; /* it keeps the grant for itself: no room, or a second probe of the name */
     move_call(&attempt->call, &conn->host);
     attempt->granted = true;
     attempt->covered = bit_of(conn);

@@ -296,14 +296,6 @@ bool sock_conn_track(struct sock_conn *conn, int fd)
     return false;
 }
 
-/* What the system's word on a connect says of the peer; everything else is local trouble, or the
- * program's own. */
-static bool is_peers_fault(int error)
-{
-    return error == ECONNREFUSED || error == ETIMEDOUT || error == ECONNRESET ||
-           error == ECONNABORTED;
-}
-
 bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
 {
     if (!conn->connecting)
@@ -317,7 +309,7 @@ bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
     if (conn->judged) {
         const struct call_end told = {
             .kind = END_CONNECT, .phase = PHASE_CONNECTING, .age_ns = age_of(conn)};
-        sock_attempt_failed(conn, &told, is_peers_fault(error));
+        sock_attempt_failed(conn, &told, sock_conn_is_peers_fault(error));
     }
     conn->judged = false;
     sock_conn_let_go(conn, fd, SOCK_END_DROP);

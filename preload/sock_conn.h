@@ -20,6 +20,7 @@
 #include "sock_names.h"
 #include "sock_pool.h"
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
@@ -97,6 +98,13 @@ bool sock_conn_follow(struct sock_conn *conn);
 /* The flow is lost, or there is none: only H is still of interest, if it is. False: nothing is, and
  * it was let go (and unlocked). */
 bool sock_conn_unfollow(struct sock_conn *conn, int fd);
+
+/* Does the system's word blame the peer? All else is local trouble, or the program's own. */
+static inline bool sock_conn_is_peers_fault(int error)
+{
+    return error == ECONNREFUSED || error == ETIMEDOUT || error == ECONNRESET ||
+           error == ECONNABORTED || error == EPIPE;
+}
 
 /* The connect ended: 0, or its errno. False: it was let go (and unlocked). */
 bool sock_conn_connected(struct sock_conn *conn, int fd, int error);

@@ -297,7 +297,10 @@ static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, 
             *result = hand_out(conn, parts, count, flags);
         sock_conn_unlock(conn);
     } else if (*result == 0 || sock_conn_connected(conn, fd, error)) {
-        sock_conn_end(conn, fd, *result == 0 ? SOCK_END_EOF : SOCK_END_RESET);
+        sock_conn_end(conn, fd,
+                      *result == 0                      ? SOCK_END_EOF
+                      : sock_conn_is_peers_fault(error) ? SOCK_END_RESET
+                                                        : SOCK_END_DROP); /* no route, say */
     }
 }
 

@@ -291,6 +291,8 @@ static bool said_its_last(const struct shim_flow *flow)
     return false;
 }
 
+#define STALE_NS CLOCK_NS_PER_S
+
 static void end_oldest(struct shim_flow *flow, struct shim_exchange *exchange,
                        enum shim_flow_end end)
 {
@@ -302,9 +304,9 @@ static void end_oldest(struct shim_flow *flow, struct shim_exchange *exchange,
         flow_settle(flow, exchange, END_ABORTED, phase);
     else if (end == SHIM_FLOW_EOF && flow->in_response && flow->response_body.until_close)
         flow_settle(flow, exchange, END_COMPLETE, phase);
-    else if (!exchange->received && flow->responses > 0)
+    else if (!exchange->received && flow->responses > 0 && shim_age_ns(&exchange->call) < STALE_NS)
         /* A kept connection that the peer had closed when the request came: clients try again on a
-         * new one, as libcurl does by itself. */
+         * new one, as libcurl does by itself. Older, the peer had it, and died over it. */
         flow_settle(flow, exchange, END_LOCAL, phase);
     else
         flow_settle(flow, exchange, END_BROKEN, phase);

@@ -240,6 +240,12 @@ static void body_stale_connections(void)
     exchange(CHAT("m"), "HTTP/1");
     shim_flow_end(&flow, SHIM_FLOW_RESET);
     CHECK(totals("gpu1:8000/m").failure == 1);
+    begin();
+    exchange(CHAT("m"), OK);
+    CHECK(passes(CHAT("m")));
+    advance(2); /* it was at it, and died */
+    shim_flow_end(&flow, SHIM_FLOW_EOF);
+    CHECK(totals("gpu1:8000/m").failure == 2);
 }
 
 static void body_hangs_by_age(void)

@@ -233,6 +233,18 @@ static void body_a_grant_in_parallel(void)
     CHECK(!is_open() && totals().failure == 5);
 }
 
+/* Two probes at a time: the second does not hand the first one's grant back. */
+static void body_two_grants(void)
+{
+    open_it();
+    struct sock_conn *first = connect_to(0, 0);
+    struct sock_conn *other = connect_to(1, 0); /* another attempt: its own grant */
+    CHECK(first && other && is_open());
+    succeed(other);
+    succeed(first);
+    CHECK(!is_open());
+}
+
 static void body_a_grant_in_vain(void)
 {
     open_it();
@@ -261,6 +273,7 @@ IN_CHILD(addresses_given_up_early, "")
 IN_CHILD(a_walk_given_up_when_old, "")
 IN_CHILD(a_grant_covers_the_walk, "")
 IN_CHILD(a_grant_in_parallel, "")
+IN_CHILD(two_grants, "half_open_probes=2")
 IN_CHILD(a_grant_in_vain, "")
 
 int main(void)
@@ -276,6 +289,7 @@ int main(void)
         cmocka_unit_test(test_a_walk_given_up_when_old),
         cmocka_unit_test(test_a_grant_covers_the_walk),
         cmocka_unit_test(test_a_grant_in_parallel),
+        cmocka_unit_test(test_two_grants),
         cmocka_unit_test(test_a_grant_in_vain),
     };
 
