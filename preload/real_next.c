@@ -56,7 +56,7 @@ static bool serves(const struct tables *tables, uint32_t index, const char *name
 {
     const ElfW(Sym) *symbol = &tables->symbols[index];
 
-    return symbol->st_shndx != SHN_UNDEF && symbol->st_value != 0 &&
+    return symbol->st_shndx != SHN_UNDEF &&
            !(tables->versions && tables->versions[index] & 0x8000) &&
            strcmp(tables->strings + symbol->st_name, name) == 0;
 }
@@ -117,9 +117,21 @@ void *real_next(const char *name)
     for (unsigned i = 0; i < object_count && object_count <= OBJECTS_MAX; i++) {
         const ElfW(Sym) *symbol = find(&objects[i], name, hash);
         if (symbol)
-            return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC
+            return ELF64_ST_TYPE(symbol->st_info) == STT_FUNC && symbol->st_value != 0
                        ? (void *)(objects[i].base + symbol->st_value)
                        : NULL;
     }
     return NULL;
+}
+
+bool real_next_together(const char *one, const char *other)
+{
+    uint32_t hash = gnu_hash(one), other_hash = gnu_hash(other);
+
+    if (object_count == 0)
+        read_objects();
+    for (unsigned i = 0; i < object_count && object_count <= OBJECTS_MAX; i++)
+        if (find(&objects[i], one, hash) && find(&objects[i], other, other_hash))
+            return true;
+    return false;
 }

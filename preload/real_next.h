@@ -15,4 +15,8 @@
  */
 void *real_next(const char *name);
 
+/* Does one object behind us define both, be it as names of versions? Asks no loader: where it
+ * cannot read, the answer is no. */
+bool real_next_together(const char *one, const char *other);
+
 #endif

@@ -9,7 +9,6 @@
 #include "real.h"
 
 #include "guard.h"
-#include "real_library.h"
 #include "real_next.h"
 #include "real_raw.h"
 
@@ -45,12 +44,7 @@ static void find_all(void)
 /* Told by what no libcurl has: the version nodes of several TLS libraries. */
 static bool is_breaker_behind(void)
 {
-    void *one = dlvsym(RTLD_NEXT, LIBRARY_PROBE, "CURL_NSS_3");
-    void *two = dlvsym(RTLD_NEXT, LIBRARY_PROBE, "CURL_RUSTLS_4");
-    Dl_info of_one, of_two;
-
-    return one && two && one != two && !real_is_ours(one) && dladdr(one, &of_one) != 0 &&
-           dladdr(two, &of_two) != 0 && of_one.dli_fbase == of_two.dli_fbase;
+    return real_next_together("CURL_NSS_3", "CURL_RUSTLS_4");
 }
 
 bool real_sock_other_decides;
