@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from recorder import Recorder
-from support import PYTHON
+from support import PYTHON, chat
 from test_sock_bytes import plain
 from test_sock_odd import CONNECTS, DESCRIPTORS, FORKS, program, server, servers  # noqa: F401
 
@@ -74,3 +74,23 @@ def test_python_sockets(shape, breaker_env, shut_recorder):
                            env={"PYTHONMALLOC": "malloc"})
     assert_clean(done)
     assert done.stdout.split() == [b"200", b"200", b"503", b"end"]
+
+
+@pytest.mark.parametrize("command", [
+    ["wget", "-q", "-O", "-", "--tries=1", "--content-on-error", "--post-data={body}", "{url}", "{url}"],
+    ["perl", CLIENTS / "sock_lwp.pl", "{url}", "2", "{model}"],
+    ["ruby", CLIENTS / "sock_ruby.rb", "{url}", "2", "{model}"],
+    ["php", CLIENTS / "sock_streams.php", "{url}", "2", "{model}"]], ids=lambda command: command[0])
+@pytest.mark.time_limit(120)
+def test_clients(command, breaker_env, provider):
+    """Two calls that go through, two that are refused. What the program itself does there is its own."""
+    breaker_env.configure(open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key("shut"))
+    for model in ("m", "shut"):
+        words = [str(word).format(url=provider.url(), model=model, body=chat(model)) if not str(word).startswith("/")
+                 else word for word in command]
+        done = breaker_env.run("valgrind", "--fullpath-after=", *words, timeout=100)
+        ours = re.findall(rb"(?:at|by) 0x[^\n]*/(?:preload|shim)/[a-z_/]+\.c:[^\n]*", done.stderr)
+        assert not ours, b"\n".join(ours).decode(errors="replace")[-4000:]
+        assert b"ERROR SUMMARY" in done.stderr and (b"circuit_open" in done.stdout) == (model == "shut"), done
+    assert provider.count() == 2
