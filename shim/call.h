@@ -38,6 +38,7 @@ struct call {
     enum model_place place;
     enum api api;
     bool model_decided;          /* found, named, absent, in the path, or not needed */
+    bool host_alone;             /* scope = host: an LLM call whose one breaker is H */
     bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
     uint16_t host_len;           /* key H is key[0..host_len) */
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */

@@ -105,15 +105,16 @@ static void set_model(struct call *call, struct span model)
     call->model_policy_valid = true;
 }
 
-/* What the path says of the model. */
+/* What the path says of the model, if it matters. */
 static void start_model(struct call *call, const struct shape *shape)
 {
     char decoded[MODEL_MAX];
 
-    call->place = shape->place;
+    call->host_alone = shape->place != MODEL_NONE && call->host.policy.scope == SCOPE_HOST;
+    call->place = call->host_alone ? MODEL_NONE : shape->place;
     call->api = shape->api;
     call->model_decided = false;
-    switch (shape->place) {
+    switch (call->place) {
     case MODEL_NONE:
         call->model_decided = true;
         call->key_len = call->host_len;

@@ -10,6 +10,9 @@
  *   shim_response    the synthetic answer
  *   shim_settle      how did it end?                  (exactly once per admission)
  *
+ * Where scope = host, M has no part in an LLM call: it is ready when it is opened, whatever its
+ * body will say, and all that would be M's is H's.
+ *
  * Fail open: with no table, a full table, a bad configuration, no memory, or BREAKER_DISABLED=1,
  * shim_open says "not covered" or shim_admit says SHIM_ADMITTED, and nothing is counted. No
  * function prints, aborts, exits, or lets a signal happen. errno is the caller's to keep
@@ -126,7 +129,8 @@ bool shim_model_pending(const struct shim_call *call);
 enum shim_verdict shim_admit_model(struct shim_call *call);
 
 /* The first byte came from the peer itself (no proxy): H's success, at once and once, however the
- * call goes on. Harmless when nothing is admitted, and when asked again. */
+ * call goes on; but of an LLM call with scope = host, whose end tells. Harmless when nothing is
+ * admitted, and when asked again. */
 void shim_received(struct shim_call *call);
 
 /* Step 4, after SHIM_REFUSED, when the call is indeed kept from going: counts and logs it, once. A

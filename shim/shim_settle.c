@@ -94,6 +94,8 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
     if (call->epoch != process_epoch())
         return; /* admitted before a fork: the parent settles it */
     struct outcome outcome = judge(call, end);
+    if (call->host_alone)
+        outcome = outcome_of_host_alone(outcome);
     bool host_done = settle_clean(&call->host, outcome.host);
     if (settle_clean(&call->model, outcome.model) && host_done)
         return;
@@ -111,7 +113,8 @@ void shim_received(struct shim_call *shim_call)
     struct call *call = call_of(shim_call);
     int saved = errno;
 
-    if (call->state != CALL_ADMITTED || !call->host.admitted || call->epoch != process_epoch())
+    if (call->state != CALL_ADMITTED || !call->host.admitted || call->host_alone ||
+        call->epoch != process_epoch())
         return;
     if (!settle_clean(&call->host, BREAKER_SUCCESS))
         settle_side(call, &call->host, BREAKER_SUCCESS, CAUSE_NONE, &end, process_clock->boot_ns());

@@ -46,7 +46,7 @@ static const char *coverage(const struct config *config, struct span host, struc
     struct span name = span_of(host.ptr, host.len - url_port_part(host).len);
 
     config_policy(config, host, SPAN_NONE, &of_host);
-    config_policy(config, host, model, &of_model);
+    config_policy(config, host, of_host.scope == SCOPE_HOST ? SPAN_NONE : model, &of_model);
     if (of_host.mode == MODE_OFF || of_model.mode == MODE_OFF)
         return "not covered: mode = off";
     if (config_match(config) == MATCH_ALL)
@@ -57,6 +57,15 @@ static const char *coverage(const struct config *config, struct span host, struc
         return "not covered: no target names the host, match = listed";
     return shape_known_host(name) ? "covered: a known provider"
                                   : "only POSTs that look like an LLM call are covered";
+}
+
+/* Then no target of a model has a say. */
+static bool counts_for_host(const struct config *config, struct span host)
+{
+    struct policy policy;
+
+    config_policy(config, host, SPAN_NONE, &policy);
+    return policy.scope == SCOPE_HOST;
 }
 
 static void print_value(const char *key, const struct config_value *value)
@@ -104,6 +113,10 @@ static int show(const char *key, const char *own)
         cli_key_split(span_str(key), &host, &model);
         cli_text_safe(span_str(key), safe, sizeof safe);
         printf("# %s: %s\n", safe, coverage(config, host, model));
+    }
+    if (model.ptr && counts_for_host(config, host)) {
+        model = SPAN_NONE;
+        puts("# scope = host: what follows is the host's");
     }
     bool complete = print_all(config, host, model, own);
     config_free(config);

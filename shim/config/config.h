@@ -21,6 +21,7 @@
 
 enum config_match { MATCH_LLM, MATCH_LISTED, MATCH_ALL };
 enum config_mode { MODE_ENFORCE, MODE_OFF };
+enum config_scope { SCOPE_MODEL, SCOPE_HOST };
 enum config_exhausted { EXHAUSTED_503, EXHAUSTED_PASS };
 enum config_deepbind { DEEPBIND_MASK, DEEPBIND_KEEP };
 
@@ -29,6 +30,7 @@ struct policy {
     struct breaker_policy breaker;
     struct outcome_policy outcome;
     enum config_mode mode;
+    enum config_scope scope; /* of the policy of a key H; that of a key M says nothing */
     enum config_exhausted when_exhausted;
     bool should_retry;
 };

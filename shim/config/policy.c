@@ -189,6 +189,9 @@ static void apply(struct policy *policy, enum config_option option, const struct
     case OPTION_mode:
         policy->mode = (enum config_mode)value->number;
         break;
+    case OPTION_scope:
+        policy->scope = (enum config_scope)value->number;
+        break;
     case OPTION_timeout_after:
         outcome->timeout_after_ns = value->number;
         break;

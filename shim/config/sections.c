@@ -184,12 +184,25 @@ void sections_set(struct load *load, struct span key, struct span text)
     }
 }
 
+/* Which breakers a call has is known before its model is. */
+static void check_scope(struct load *load, const struct target *target)
+{
+    char found[CONFIG_PATTERN_MAX + 10];
+
+    if (!layer_has(&target->layer, OPTION_scope) || !target->pattern[target->host_len])
+        return;
+    snprintf(found, sizeof found, "one for %s", target->pattern);
+    load_problem(load, load->config->file, target->layer.setting[OPTION_scope]->line,
+                 SPAN_LIT("scope"), "it in [breaker] or a target without a model", found);
+}
+
 void sections_check(struct load *load)
 {
     char shown[CONFIG_NAME_MAX + 10], found[CONFIG_NAME_MAX + 3];
 
     for (unsigned i = 0; i < load->config->target_count; i++) {
         const struct target *target = load->config->targets[i];
+        check_scope(load, target);
         if (target->pattern[0] || target->pattern_given)
             continue;
         snprintf(shown, sizeof shown, "[target %s]", target->name);
