@@ -110,6 +110,19 @@ def test_config_says_whether_a_host_is_covered(breaker, ini, key, match, remark)
     assert second.startswith(f"# {key}: {remark}")
 
 
+def test_config_of_a_model_that_has_no_breaker(untouched, ini):
+    """scope = host: no target of a model has a say."""
+    path = ini("[target h.example]\nscope = host\n[target h.example/m]\nfailure_threshold = 2\nmode = off\n")
+    done = untouched("config", "h.example/m", "--config", str(path))
+    assert done.stdout.splitlines()[1:3] == ["# h.example/m: covered: a target names the host",
+                                             "# scope = host: what follows is the host's"]
+    shown = values(done.stdout)
+    assert (shown["scope"], shown["failure_threshold"]) == (("host", f"{path}:2"), ("5", "default"))
+    assert shown == values(untouched("config", "h.example", "--config", str(path)).stdout)
+    done = untouched("config", "h.example/m", "--config", str(path), "--set", "scope=model")
+    assert "scope = host" not in done.stdout and values(done.stdout)["failure_threshold"] == ("2", f"{path}:4")
+
+
 def test_config_of_a_bad_configuration(breaker, ini):
     path = ini("[breaker]\nnonsense = 1\n")
     done = breaker("config", "--config", str(path), code=1)

@@ -29,6 +29,7 @@ static void defaults_without_a_file(void **state)
     assert_non_null(config);
     assert_false(config_policy(config, SPAN_LIT("h.example"), SPAN_LIT("m"), &policy));
     assert_int_equal(policy.mode, MODE_ENFORCE);
+    assert_int_equal(policy.scope, SCOPE_MODEL);
     assert_int_equal(policy.when_exhausted, EXHAUSTED_503);
     assert_false(policy.should_retry);
     assert_int_equal(policy.breaker.failure_threshold, 5);
@@ -62,7 +63,8 @@ static void every_key_reaches_its_place(void **state)
     (void)state;
     struct config *config = load_good(
         "[breaker]\nmatch = listed\ntable = /t/a b\nlog = /l\ndeepbind = keep\nmode = OFF\n"
-        "failure_threshold = 7\ndegrade_threshold = 0\nopen_seconds = 0.5\nbackoff = 1.5\n"
+        "scope = HOST\nfailure_threshold = 7\ndegrade_threshold = 0\nopen_seconds = 0.5\nbackoff = "
+        "1.5\n"
         "open_max = 60\njitter = 1\nhalf_open_probes = 2\nsuccess_threshold = 3\nprobe_lease = 2\n"
         "timeout_after = 0\nhang_after = 1.25\nconnect_hang_after = 0.000001\n"
         "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
@@ -74,6 +76,7 @@ static void every_key_reaches_its_place(void **state)
     assert_string_equal(config_table_path(config), "/t/a b");
     assert_string_equal(config_log_path(config), "/l");
     assert_int_equal(policy.mode, MODE_OFF);
+    assert_int_equal(policy.scope, SCOPE_HOST);
     assert_int_equal(policy.when_exhausted, EXHAUSTED_PASS);
     assert_true(policy.should_retry);
     assert_int_equal(policy.breaker.failure_threshold, 7);
@@ -92,7 +95,20 @@ static void every_key_reaches_its_place(void **state)
     assert_true(status_set_has(&policy.outcome.failure_status, 504));
     assert_false(status_set_has(&policy.outcome.failure_status, 502));
     assert_explained(config, OPTION_failure_status, NULL, NULL, "500, 501,503-504",
-                     (snprintf(problems[0].file, 256, "%s:19", fixture_path), problems[0].file));
+                     (snprintf(problems[0].file, 256, "%s:20", fixture_path), problems[0].file));
+    config_free(config);
+}
+
+static void scope_is_the_hosts(void **state)
+{
+    (void)state;
+    struct config *config = load_good("[target h*]\nscope = host\n[target h1]\nscope = model\n"
+                                      "[target h2/m]\nfailure_threshold = 2\n");
+
+    assert_int_equal(policy_of(config, "h2", NULL).scope, SCOPE_HOST);
+    assert_int_equal(policy_of(config, "h2", NULL).breaker.failure_threshold, 5);
+    assert_int_equal(policy_of(config, "h1", NULL).scope, SCOPE_MODEL);
+    assert_int_equal(policy_of(config, "g", NULL).scope, SCOPE_MODEL);
     config_free(config);
 }
 
@@ -333,6 +349,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_without_a_file),
         cmocka_unit_test(every_key_reaches_its_place),
+        cmocka_unit_test(scope_is_the_hosts),
         cmocka_unit_test(lease_is_never_shorter_than_the_open_time),
         cmocka_unit_test(most_specific_target_wins),
         cmocka_unit_test(later_target_wins_among_equals),

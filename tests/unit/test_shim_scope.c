@@ -243,6 +243,26 @@ static void body_a_head_alone_is_refused(void)
     CHECK(memmem(answer, len, "X-Breaker-Key: gpu1:8000\r\n", 26));
 }
 
+static void body_retry_after_lengthens_the_hosts_trip(void)
+{
+    static struct shim_call call;
+    const struct call_end end = {.kind = END_COMPLETE,
+                                 .phase = PHASE_BODY,
+                                 .status = 503,
+                                 .byte_received = true,
+                                 .retry_after_ms = 100000};
+
+    for (int i = 0; i < 5; i++) {
+        CHECK(ask(&call) == SHIM_ADMITTED);
+        shim_settle(&call, &end);
+    }
+    advance(90);
+    CHECK(ask(&call) == SHIM_REFUSED);
+    advance(11);
+    CHECK(ask(&call) == SHIM_ADMITTED && shim_is_probe(&call));
+    shim_drop(&call);
+}
+
 static void body_pass_counts_for_the_host(void)
 {
     for (int i = 0; i < 8; i++)
@@ -260,6 +280,7 @@ IN_CHILD(the_request_has_the_connects_grant, "scope=host")
 IN_CHILD(a_connect_and_its_request_are_one, "scope=host")
 IN_CHILD(a_suspend_is_neutral, "scope=host")
 IN_CHILD(a_head_alone_is_refused, "scope=host")
+IN_CHILD(retry_after_lengthens_the_hosts_trip, "scope=host")
 IN_CHILD(pass_counts_for_the_host, "scope=host\nwhen_exhausted=pass")
 
 int main(void)
@@ -274,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_a_connect_and_its_request_are_one),
         cmocka_unit_test(test_a_suspend_is_neutral),
         cmocka_unit_test(test_a_head_alone_is_refused),
+        cmocka_unit_test(test_retry_after_lengthens_the_hosts_trip),
         cmocka_unit_test(test_pass_counts_for_the_host),
     };
 
