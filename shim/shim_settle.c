@@ -95,7 +95,7 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
         return; /* admitted before a fork: the parent settles it */
     struct outcome outcome = judge(call, end);
     if (call->host_alone)
-        outcome = outcome_of_host_alone(outcome);
+        outcome.host = outcome_of_host_alone(&outcome);
     bool host_done = settle_clean(&call->host, outcome.host);
     if (settle_clean(&call->model, outcome.model) && host_done)
         return;

@@ -89,15 +89,12 @@ struct outcome {
 };
 struct outcome outcome_of(const struct call_end *end, const struct outcome_policy *policy);
 
-/* The same where H is the one breaker of an LLM call (scope = host): what either failed by is its
+/* H's where it is the one breaker of an LLM call (scope = host): what either failed by is its
  * failure, the model's success its success. A first byte alone is none: it comes before a 500, too.
  */
-static inline struct outcome outcome_of_host_alone(struct outcome outcome)
+static inline enum breaker_outcome outcome_of_host_alone(const struct outcome *outcome)
 {
-    if (outcome.host != BREAKER_FAILURE)
-        outcome.host = outcome.model;
-    outcome.model = BREAKER_NEUTRAL;
-    return outcome;
+    return outcome->host == BREAKER_FAILURE ? BREAKER_FAILURE : outcome->model;
 }
 
 #endif
