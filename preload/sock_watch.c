@@ -3,6 +3,7 @@
 #include "guard.h"
 #include "real.h"
 #include "real_library.h"
+#include "sock_socket.h"
 
 #include <sys/socket.h>
 
@@ -45,6 +46,16 @@ static bool is_libcurls(const struct sock_conn *conn, const void *caller)
     return !conn->wrote && library_known(caller);
 }
 
+/* Programs may write without having asked how the connect went. Before there is a peer no request
+ * asks for anything: the connect's admission is the connect's until it has ended, and an error is
+ * the write's to tell. */
+static bool is_blind(struct sock_conn *conn, int fd)
+{
+    if (!conn->connecting || !conn->judged)
+        return false;
+    return !sock_socket_has_peer(fd) || !sock_conn_connected(conn, fd, 0);
+}
+
 void sock_write_begin(struct sock_write *write, int fd, const void *caller)
 {
     struct sock_conn *conn = sock_conn_lock(fd);
@@ -60,12 +71,14 @@ void sock_write_begin(struct sock_write *write, int fd, const void *caller)
         sock_conn_let_go(conn, fd, SOCK_END_DROP);
         return;
     }
-    if (!conn->wrote && !conn->flow && !sock_conn_follow(conn) && !sock_conn_unfollow(conn, fd))
+    write->blind = is_blind(conn, fd);
+    if (!write->blind && !conn->wrote && !conn->flow && !sock_conn_follow(conn) &&
+        !sock_conn_unfollow(conn, fd))
         return;
     write->conn = conn;
     write->connecting = conn->connecting;
     write->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
-    if (conn->flow)
+    if (conn->flow && !write->blind)
         shim_flow_send_begin(&conn->flow->flow);
 }
 
@@ -74,7 +87,7 @@ void sock_write_show(struct sock_write *write, const void *bytes, size_t len)
     struct sock_conn *conn = write->conn;
 
     write->offered += len;
-    if (!conn || len == 0)
+    if (!conn || len == 0 || write->blind)
         return;
     if (!conn->wrote) {
         conn->wrote = true;
@@ -104,7 +117,7 @@ void sock_write_end(struct sock_write *write)
     write->allowed = write->offered;
     if (!conn)
         return;
-    if (!conn->flow) {
+    if (!conn->flow || write->blind) {
         sock_conn_unlock(conn);
         return;
     }
@@ -169,7 +182,11 @@ static void note_write(const struct sock_write *write, ssize_t result, int error
     if (conn->connecting && (result >= 0 || !is_passing(error)) &&
         !sock_conn_connected(conn, write->fd, result >= 0 ? 0 : error))
         return;
-    if (conn->flow) {
+    if (write->blind && result > 0) { /* it came about meanwhile */
+        sock_conn_let_go(conn, write->fd, SOCK_END_DROP);
+        return;
+    }
+    if (conn->flow && !write->blind) {
         uint64_t sent = result > 0 ? (uint64_t)result : 0;
         if (sent < write->allowed)
             shim_flow_unsent(&conn->flow->flow, write->allowed - sent);

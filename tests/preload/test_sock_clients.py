@@ -19,7 +19,7 @@ import pytest
 from provider import Answer, Provider, wait_until
 from sock_programs import (ALL, CLIENTS, HTTP, MEASURE, MORE, OPEN, REFUSED, TIMEOUT, Conversation, Names, black_hole,
                            digest_of, lines_of, no_ipv6, refusing_ipv6)
-from support import BreakerEnvironment
+from support import PYTHON, BreakerEnvironment
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
 STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
@@ -214,6 +214,53 @@ def test_localhost_with_one_address_refused(name, localhost, provider, breaker_e
         refuse_until_open(client, url, key, provider, breaker_env, first_only)
         probe(client, url, key, provider, breaker_env, first_only)
         client.end()
+
+
+# As event loops that take a descriptor's being writable for the connect's success.
+UNASKING = """
+import select, socket, sys
+port, body = int(sys.argv[1]), b'{"model": "m"}'
+head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: localhost:%d\\r\\nContent-Length: %d\\r\\n\\r\\n"
+for family, kind, protocol, _, address in socket.getaddrinfo("localhost", port, type=socket.SOCK_STREAM):
+    connection = socket.socket(family, kind, protocol)
+    connection.setblocking(False)
+    connection.connect_ex(address)
+    select.select([], [connection], [], 10)
+    try:
+        connection.send(head % (port, len(body)) + body)
+        select.select([connection], [], [], 10)
+        print(connection.recv(1000).split()[1].decode())
+        break
+    except OSError as error:
+        print(type(error).__name__)
+    connection.close()
+"""
+
+
+def test_refusals_that_nobody_asks_about(provider, breaker_env):
+    """The first write tells of them."""
+    key = provider.key()
+    breaker_env.configure(listed(key), open_seconds=60)
+    provider.refuse()
+    script = UNASKING.replace("localhost", "127.0.0.1")
+    for _ in range(5):
+        assert breaker_env.run(PYTHON, "-c", script, provider.port).stdout == b"ConnectionRefusedError\n"
+    breaker_env.run(PYTHON, "-c", script, provider.port)
+    calls = breaker_env.calls(key)
+    assert (calls["failure"], calls["refused"]) == (5, 1), calls
+
+
+def test_a_probe_whose_connect_nobody_asks_about(localhost, provider, breaker_env):
+    """The grant of its walk is there before the request asks for one."""
+    key = provider.key(name="localhost")
+    breaker_env.configure(listed(key))
+    with refusing_ipv6(provider.port):
+        run = [*localhost(PYTHON, "-c", UNASKING, provider.port)]
+        assert breaker_env.run(*run).stdout.split()[-1:] == [b"200"]
+        make_due(breaker_env, key)
+        done = breaker_env.run(*run)
+    assert done.stdout.split()[-1:] == [b"200"], done
+    assert breaker_env.state(key) == "closed" and provider.count() == 2
 
 
 # --- a black hole ----------------------------------------------------------------------------------
