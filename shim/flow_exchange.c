@@ -60,6 +60,15 @@ static void place_of(const struct shim_flow *flow, const struct http_head_facts 
     request->port = port.len > 1 ? port_of(port) : head->absolute ? 80 : flow->port;
 }
 
+/* Is it the peer itself that is asked, in absolute form too? */
+static bool is_for_peer(const struct shim_flow *flow, const struct http_head_facts *head)
+{
+    struct shim_request request;
+
+    place_of(flow, head, &request);
+    return request.port == flow->port && span_ieq(request.host, flow->host);
+}
+
 /* What the head says is judged, but for one that was by the same call: clients say the same again
  * and again. */
 static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *exchange)
@@ -94,7 +103,7 @@ void flow_open(struct shim_flow *flow)
     }
     *number_of(flow, exchange) = ++flow->requests;
     exchange->head_only = span_eq(span_of(head->method, head->method_len), SPAN_LIT("HEAD"));
-    exchange->proxied = head->absolute;
+    exchange->proxied = head->absolute && !is_for_peer(flow, head);
     exchange->asked = exchange->received = false;
     enum shim_need need = open_call(flow, exchange);
     exchange->decided = need != SHIM_NEEDS_BODY;
@@ -150,10 +159,9 @@ void flow_await_response(struct shim_flow *flow)
 void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
 {
     exchange->received = true;
-    if (exchange->proxied)
-        return;
-    shim_received(&exchange->call);
-    if (flow->connect) {
+    if (!exchange->proxied)
+        shim_received(&exchange->call);
+    if (flow->connect) { /* of the peer, a proxy too */
         shim_received(flow->connect);
         shim_drop(flow->connect); /* nothing more is to be heard of it */
     }

@@ -323,6 +323,43 @@ static void body_a_probe_from_connect_to_first_byte(void)
     CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_ADMITTED);
 }
 
+/* A proxy's own host is asked at the connect, and hears of its first byte, whatever it was asked
+ * for. */
+static void body_a_proxy_recovers(void)
+{
+    static struct shim_call connect;
+    struct shim_request proxy = {.scheme = SPAN_LIT("https"),
+                                 .host = SPAN_LIT("10.0.0.1"),
+                                 .port = 8000,
+                                 .path = SPAN_LIT("")};
+
+    for (int i = 0; i < 5; i++) {
+        CHECK(shim_open(&connect, &proxy) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+        end_kind(&connect, END_CONNECT, PHASE_CONNECTING, 0.001);
+    }
+    CHECK(shim_open(&connect, &proxy) == SHIM_READY && shim_admit(&connect) == SHIM_REFUSED);
+    advance(31);
+    CHECK(shim_open(&connect, &proxy) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+    CHECK(shim_is_probe(&connect));
+    shim_flow_init(&flow, SPAN_LIT("10.0.0.1"), 8000, &connect);
+    exchange("POST http://gpu4/v1/messages HTTP/1.1\r\nHost: gpu4\r\nContent-Length: 0\r\n\r\n",
+             OK);
+    CHECK(totals("10.0.0.1:8000").success == 1 && totals("10.0.0.1:8000").failure == 5);
+    CHECK(totals("gpu4:80/-").success == 1 && totals("gpu4:80").success == 0);
+    CHECK(shim_open(&connect, &proxy) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+    CHECK(!shim_is_probe(&connect));
+}
+
+/* Nor is it a proxy that is asked for itself in that form. */
+static void body_the_peer_in_absolute_form(void)
+{
+    begin();
+    exchange("POST http://10.0.0.1:8000/v1/messages HTTP/1.1\r\nHost: 10.0.0.1:8000\r\n"
+             "Content-Length: 0\r\n\r\n",
+             OK);
+    CHECK(totals("10.0.0.1:8000/-").success == 1 && totals("10.0.0.1:8000").success == 1);
+}
+
 /* --- heads that are the last one again -----------------------------------------------------------
  */
 
@@ -431,6 +468,8 @@ IN_CHILD(stale_connections, "")
 IN_CHILD(hangs_by_age, "")
 IN_CHILD(what_is_not_followed, "")
 IN_CHILD(hosts, "")
+IN_CHILD(a_proxy_recovers, "match=all")
+IN_CHILD(the_peer_in_absolute_form, "")
 IN_CHILD(one_connection_many_heads, "")
 IN_CHILD(many_connections_many_heads, "")
 IN_CHILD(same_heads_pipelined, "")
@@ -450,6 +489,8 @@ int main(void)
         cmocka_unit_test(test_hangs_by_age),
         cmocka_unit_test(test_what_is_not_followed),
         cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_a_proxy_recovers),
+        cmocka_unit_test(test_the_peer_in_absolute_form),
         cmocka_unit_test(test_one_connection_many_heads),
         cmocka_unit_test(test_many_connections_many_heads),
         cmocka_unit_test(test_same_heads_pipelined),
