@@ -553,7 +553,7 @@ static void body_any_connections(void)
 #define BAD  "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
 
 static const char *const asking[] = {HEAD "{\"model\":\"m\"}", HEAD "{\"model\":\"n\"}"};
-static const char *const telling[] = {GOOD, BAD, BAD, BAD, "220 x\r\n"};
+static const char *const telling[] = {GOOD, BAD, BAD, BAD, BAD, BAD, "220 x\r\n"};
 
 struct probing {
     struct shim_flow *flow;
@@ -562,6 +562,8 @@ struct probing {
     bool live;
 };
 
+static bool down; /* the host refuses */
+
 static void connect_probing(struct probing *conn)
 {
     static const struct shim_request host = {.scheme = SPAN_LIT("https"),
@@ -569,10 +571,12 @@ static void connect_probing(struct probing *conn)
                                              .port = 443,
                                              .path = SPAN_LIT("")};
 
+    if (one_in(12))
+        down = !down;
     CHECK(shim_open(&conn->connect, &host) == SHIM_READY);
     if (shim_admit(&conn->connect) == SHIM_REFUSED)
         return;
-    if (one_in(2)) {
+    if (down) {
         end_kind(&conn->connect, END_CONNECT, PHASE_CONNECTING, 0.001);
         return;
     }
@@ -612,7 +616,7 @@ static void go_on_probing(struct probing *conn)
             conn->asked = asking[upto(2)];
     } else {
         if (!*conn->told)
-            conn->told = telling[upto(5)];
+            conn->told = telling[upto(7)];
         shim_flow_received(flow, piece_of(&conn->told));
     }
 }
@@ -642,7 +646,7 @@ static void body_any_probes(void)
     state = seed * UINT64_C(0x9e3779b97f4a7c15) | 1;
     for (int i = 0; i < CONNECTIONS; i++)
         probing[i].flow = &flows[i];
-    for (int step = 0; step < STEPS; step++) {
+    for (int step = 0; step < 5 * STEPS; step++) {
         struct probing *conn = &probing[upto(CONNECTIONS)];
         if (!conn->live)
             connect_probing(conn);
