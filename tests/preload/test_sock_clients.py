@@ -250,6 +250,33 @@ def test_refusals_that_nobody_asks_about(provider, breaker_env):
     assert (calls["failure"], calls["refused"]) == (5, 1), calls
 
 
+# As programs that write at once and try again later: five connects that hang, and one more.
+HASTY = """
+import select, socket, sys
+port = int(sys.argv[1])
+for _ in range(6):
+    connection = socket.socket()
+    connection.setblocking(False)
+    connection.connect_ex(("127.0.0.1", port))
+    try:
+        connection.send(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\n\\r\\n" % port)
+    except OSError as error:
+        print(type(error).__name__)
+    select.select([], [], [], 0.2)
+    connection.close()
+"""
+
+
+def test_hangs_of_who_wrote_before_there_was_a_peer(breaker_env):
+    with black_hole() as port:
+        key = f"127.0.0.1:{port}"
+        breaker_env.configure(listed(key), open_seconds=60, connect_hang_after=0.1)
+        done = breaker_env.run(PYTHON, "-c", HASTY, port)
+    assert done.stdout.split()[:5] == [b"BlockingIOError"] * 5, done
+    calls = breaker_env.calls(key)
+    assert (calls["failure"], calls["refused"]) == (5, 1), calls
+
+
 def test_a_probe_whose_connect_nobody_asks_about(localhost, provider, breaker_env):
     """The grant of its walk is there before the request asks for one."""
     key = provider.key(name="localhost")
