@@ -8,11 +8,11 @@
 #include "http/model_scan.h"
 #include "http/shape.h"
 #include "process.h"
+#include "route/route.h"
 #include "shim.h"
 #include "table/slot.h"
 
-#define CALL_HOST_MAX 262 /* a DNS name, a colon, a port */
-#define CALL_KEY_MAX  (CALL_HOST_MAX + 1 + MODEL_MAX)
+#define CALL_KEY_MAX (ROUTE_HOST_MAX + 1 + MODEL_MAX)
 
 #define CALL_TEXTS      4   /* scheme, method, host, path */
 #define CALL_JUDGED_MAX 384 /* a longer request is judged each time */

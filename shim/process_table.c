@@ -68,18 +68,11 @@ static const struct table *open_shared(const char *path, bool named, int *error)
     return NULL;
 }
 
-/* What is not ours to use means that calls pass; where none can be had this process counts alone,
- * for its own good (DESIGN, The shared table). */
-static bool is_refused(int error)
-{
-    return error == TABLE_E_REFUSED || error == TABLE_E_FORMAT;
-}
-
 static void log_table_trouble(const struct config *config, const char *path, int error)
 {
     char text[PROCESS_TROUBLE_SIZE];
     struct log_event event = {.event = "table",
-                              .cause = is_refused(error)
+                              .cause = table_is_refused(error)
                                            ? "the table was refused: every call passes"
                                            : "no shared table: this process counts alone",
                               .detail = text};
@@ -99,7 +92,7 @@ static const struct table *attach(const struct config *config)
     if (shared)
         return shared;
     log_table_trouble(config, path, error);
-    struct table *table = is_refused(error) ? NULL : take_table();
+    struct table *table = table_is_refused(error) ? NULL : take_table();
     if (table && table_open_private(table) == TABLE_OK)
         return table;
     give_back(table);

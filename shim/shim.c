@@ -33,44 +33,9 @@ bool shim_mask_deepbind(void)
 
 /* --- what is this request? -------------------------------------------------------------------- */
 
-static bool is_http(struct span scheme)
-{
-    return span_ieq(scheme, SPAN_LIT("http")) || span_ieq(scheme, SPAN_LIT("https"));
-}
-
-/* A request with its key H, before anything is decided. */
-struct request_key {
-    char text[CALL_HOST_MAX];
-    size_t len;
-    size_t name_len; /* without the port */
-    struct shape shape;
-};
-
-static bool request_key_of(const struct shim_request *request, struct request_key *out)
-{
-    struct span method = request->method.ptr ? request->method : SPAN_LIT("GET");
-
-    out->len = url_host_key(request->host, request->port, out->text, sizeof out->text);
-    if (out->len == 0)
-        return false;
-    out->name_len = out->len - url_port_part(span_of(out->text, out->len)).len;
-    out->shape = shape_of(method, span_of(out->text, out->name_len), request->path);
-    return true;
-}
-
-static bool is_covered(const struct config *config, const struct request_key *request)
-{
-    enum config_match match = config_match(config);
-
-    if (match == MATCH_ALL || config_lists_host(config, span_of(request->text, request->len)))
-        return true;
-    return match == MATCH_LLM && (request->shape.place != MODEL_NONE ||
-                                  shape_known_host(span_of(request->text, request->name_len)));
-}
-
 /* Takes over key H and its policy, unless they are still those of the last call. */
 static void set_host(struct call *call, const struct config *config,
-                     const struct request_key *request)
+                     const struct route_key *request)
 {
     if (call->config == config &&
         span_eq(call_host_key(call), span_of(request->text, request->len)))
@@ -82,21 +47,22 @@ static void set_host(struct call *call, const struct config *config,
     config_policy(config, call_host_key(call), SPAN_NONE, &call->host.policy);
 }
 
-/* Decides the model; SPAN_NONE or one that cannot be a key: "-". */
+static bool is_model(const struct call *call, struct span model)
+{
+    return call->model_policy_valid &&
+           span_eq(model, span_skip(call_model_key(call), (size_t)call->host_len + 1));
+}
+
+/* Decides the model; one that is the last one again was judged then. */
 static void set_model(struct call *call, struct span model)
 {
     char *text = call->key + call->host_len + 1;
 
-    if (!model.ptr || model.len == 0 || model.len > MODEL_MAX)
-        model = SPAN_LIT("-");
-    for (size_t i = 0; i < model.len; i++)
-        if ((unsigned char)model.ptr[i] < 0x20 || model.ptr[i] == 0x7f) {
-            model = SPAN_LIT("-");
-            break;
-        }
     call->model_decided = true;
-    if (call->model_policy_valid &&
-        span_eq(model, span_of(text, (size_t)call->key_len - call->host_len - 1)))
+    if (is_model(call, model))
+        return;
+    model = route_model(model);
+    if (is_model(call, model))
         return;
     call->key[call->host_len] = '/';
     memcpy(text, model.ptr, model.len);
@@ -121,13 +87,11 @@ static void start_model(struct call *call, const struct shape *shape)
         call->model_policy_valid = false;
         break;
     case MODEL_IN_PATH:
-        set_model(call, span_of(decoded, url_decode(shape->model, decoded, sizeof decoded)));
+        set_model(call, route_model_in_path(shape, decoded));
         break;
     case MODEL_IN_BODY:
-        model_scan_init(&call->scan, SPAN_LIT("model"));
-        break;
     case MODEL_IN_BODY_VERSION:
-        model_scan_init(&call->scan, SPAN_LIT("version"));
+        model_scan_init(&call->scan, route_model_member(shape->place));
         break;
     }
 }
@@ -135,9 +99,10 @@ static void start_model(struct call *call, const struct shape *shape)
 static bool judge_request(struct call *call, const struct config *config,
                           const struct shim_request *request)
 {
-    struct request_key key;
+    struct route_key key;
 
-    if (!request_key_of(request, &key) || !is_covered(config, &key))
+    if (!route_key_of(request->method, request->host, request->port, request->path, &key) ||
+        !route_is_covered(route_cover(config, &key)))
         return false;
     set_host(call, config, &key);
     call->judged_shape = key.shape;
@@ -230,7 +195,7 @@ enum shim_need shim_open(struct shim_call *shim_call, const struct shim_request 
     if (!config)
         return SHIM_UNCOVERED;
     call->judged_shape.model = SPAN_NONE;
-    call->judged_covered = is_http(request->scheme) && judge_request(call, config, request);
+    call->judged_covered = route_is_http(request->scheme) && judge_request(call, config, request);
     remember(call, request);
     return open_judged(call);
 }

@@ -13,10 +13,9 @@ static struct breaker_admission peek_side(const struct call_side *side, uint32_t
                       : breaker_admit(0, now, &side->policy.breaker);
 }
 
-/* A refused side passes when its policy says so, uncounted. */
 static bool refuses(const struct call_side *side, const struct breaker_admission *admission)
 {
-    return admission->verdict == BREAKER_REFUSE && side->policy.when_exhausted == EXHAUSTED_503;
+    return route_refuses(&side->policy, admission);
 }
 
 /* Makes good what was peeked: only a grant writes, and may be lost to another process. */
@@ -34,17 +33,14 @@ static struct breaker_admission take_side(const struct call *call, struct call_s
     return peeked;
 }
 
-/* How long the caller is told to wait. Whoever lost a grant comes again in 1 to 3 s (DESIGN). */
 static uint32_t wait_of(const struct call_side *side, const struct breaker_admission *admission,
                         enum breaker_state state, uint64_t now)
 {
-    uint32_t ticks = admission->wait_ticks;
+    uint32_t wait_ms = route_wait_ms(&side->policy, admission, state);
 
-    if (state == BREAKER_SHOW_FORCED_OPEN)
-        ticks = side->policy.breaker.open_ticks;
-    else if (state != BREAKER_SHOW_OPEN || ticks == 0)
-        return 1000 + call_random(now, side->identity) % 2001;
-    return (uint32_t)(breaker_tick_ns(ticks) / CLOCK_NS_PER_MS);
+    return wait_ms > 0
+               ? wait_ms
+               : ROUTE_SOON_MS + call_random(now, side->identity) % (ROUTE_SOON_SPREAD_MS + 1);
 }
 
 static enum shim_verdict refuse(struct call *call, struct call_side *side,

@@ -119,6 +119,8 @@ struct config_target_info {
     unsigned line;
 };
 bool config_target(const struct config *config, unsigned index, struct config_target_info *out);
+/* Is that one for this host, with or without a model part? */
+bool config_target_lists(const struct config *config, unsigned index, struct span host);
 
 /* Glob over spans: '*' any run, '?' one byte; nothing else is special. Linear in practice. */
 bool config_glob(struct span pattern, struct span text);

@@ -246,10 +246,15 @@ bool config_policy(const struct config *config, struct span host, struct span mo
     return listed;
 }
 
+bool config_target_lists(const struct config *config, unsigned index, struct span host)
+{
+    return index < config->target_count && config_glob(host_part(config->targets[index]), host);
+}
+
 bool config_lists_host(const struct config *config, struct span host)
 {
     for (unsigned i = 0; i < config->target_count; i++)
-        if (config_glob(host_part(config->targets[i]), host))
+        if (config_target_lists(config, i, host))
             return true;
     return false;
 }

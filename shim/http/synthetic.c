@@ -122,13 +122,11 @@ static void put_head(struct out *out, const struct synthetic *s, unsigned second
  * then moved up to it. */
 size_t synthetic_render(const struct synthetic *s, char *buf, size_t size)
 {
-    unsigned seconds = s->retry_after_ms / 1000 + (s->retry_after_ms % 1000 != 0);
+    unsigned seconds = synthetic_seconds(s->retry_after_ms);
     struct out head = {.buf = buf}, body = {.buf = buf + HEAD_ROOM};
 
     if (size < SYNTHETIC_MAX)
         return 0;
-    if (seconds == 0)
-        seconds = 1;
     put_text(&body, shapes[s->api].before);
     put_message(&body, s, seconds);
     put_text(&body, shapes[s->api].after);

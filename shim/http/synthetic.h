@@ -24,6 +24,14 @@ struct synthetic {
 
 #define SYNTHETIC_MAX 4096 /* no response is longer */
 
+/* What Retry-After says of so many milliseconds. */
+static inline unsigned synthetic_seconds(uint32_t retry_after_ms)
+{
+    unsigned seconds = retry_after_ms / 1000 + (retry_after_ms % 1000 != 0);
+
+    return seconds > 0 ? seconds : 1;
+}
+
 /* Writes the response and a NUL into `buf`; returns its length, 0 when `size` is below
  * SYNTHETIC_MAX. HTTP/1.1 503 Service Unavailable; Content-Type: application/json; exact
  * Content-Length; Connection: close; Retry-After; x-should-retry; X-Breaker-State; X-Breaker-Key;

@@ -26,6 +26,13 @@ enum table_error {
     TABLE_E_ABSENT = -6,   /* table_attach only: no such file */
 };
 
+/* What is not ours to use means that calls pass; where none can be had each process counts alone,
+ * for its own good (DESIGN, The shared table). */
+static inline bool table_is_refused(int error)
+{
+    return error == TABLE_E_REFUSED || error == TABLE_E_FORMAT;
+}
+
 /* One mapping. Immutable after it was opened, except through the mapping itself. */
 struct table {
     struct table_header *header;

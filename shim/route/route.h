@@ -1,0 +1,91 @@
+/*
+ * route.h - from the facts of a call to its keys and to whether they count: the rules that the
+ * library goes by, and that `breaker explain` tells of. Pure.
+ */
+#ifndef BREAKER_ROUTE_ROUTE_H
+#define BREAKER_ROUTE_ROUTE_H
+
+#include "config/config.h"
+#include "http/model_scan.h"
+#include "http/shape.h"
+
+#define ROUTE_HOST_MAX 262 /* a DNS name, a colon, a port */
+
+/* A request with its key H. */
+struct route_key {
+    char text[ROUTE_HOST_MAX]; /* H; no NUL */
+    size_t len;
+    size_t name_len; /* without the port */
+    struct shape shape;
+};
+
+/* Only http and https are covered. */
+bool route_is_http(struct span scheme);
+
+/* `method` SPAN_NONE: GET. `path` must outlive *out. False: no key can be made of the host. */
+bool route_key_of(struct span method, struct span host, uint16_t port, struct span path,
+                  struct route_key *out);
+
+/* Why the calls of a key count, or do not, as long as no `mode = off` says otherwise; in the order
+ * in which it is asked. */
+enum route_cover {
+    ROUTE_MATCH_ALL,   /* match = all */
+    ROUTE_LISTED,      /* a target is for the host */
+    ROUTE_LLM_SHAPE,   /* match = llm, and the request looks like an LLM call */
+    ROUTE_KNOWN_HOST,  /* match = llm, and the host is a shipped provider */
+    ROUTE_NOT_LISTED,  /* match = listed, and no target is for the host */
+    ROUTE_NO_LLM_CALL, /* match = llm, and nothing of it says so */
+};
+enum route_cover route_cover(const struct config *config, const struct route_key *key);
+
+static inline bool route_is_covered(enum route_cover cover)
+{
+    return cover < ROUTE_NOT_LISTED;
+}
+
+/* The member or form field of the body that names the model; SPAN_NONE: it is not there. */
+static inline struct span route_model_member(enum model_place place)
+{
+    return place == MODEL_IN_BODY           ? SPAN_LIT("model")
+           : place == MODEL_IN_BODY_VERSION ? SPAN_LIT("version")
+                                            : SPAN_NONE;
+}
+
+/* The model of a MODEL_IN_PATH, decoded into `buf` and not yet judged. */
+struct span route_model_in_path(const struct shape *shape, char buf[MODEL_MAX]);
+
+/* The model part of key M: SPAN_NONE, and a model that cannot be a key, are "-". */
+static inline struct span route_model(struct span model)
+{
+    if (!model.ptr || model.len == 0 || model.len > MODEL_MAX)
+        return SPAN_LIT("-");
+    for (size_t i = 0; i < model.len; i++)
+        if ((unsigned char)model.ptr[i] < 0x20 || model.ptr[i] == 0x7f)
+            return SPAN_LIT("-");
+    return model;
+}
+
+/* Does this keep the call from going? What the breaker refuses passes, uncounted, when the policy
+ * says so. */
+static inline bool route_refuses(const struct policy *policy,
+                                 const struct breaker_admission *admission)
+{
+    return admission->verdict == BREAKER_REFUSE && policy->when_exhausted == EXHAUSTED_503;
+}
+
+/* How long the caller of a refused call is told to wait, in ms. 0: soon, since another holds the
+ * grant; then it is 1 to 3 s at random (DESIGN), ROUTE_SOON_MS + 0..ROUTE_SOON_SPREAD_MS. */
+#define ROUTE_SOON_MS        1000u
+#define ROUTE_SOON_SPREAD_MS 2000u
+static inline uint32_t route_wait_ms(const struct policy *policy,
+                                     const struct breaker_admission *admission,
+                                     enum breaker_state state)
+{
+    uint32_t ticks = state == BREAKER_SHOW_FORCED_OPEN ? policy->breaker.open_ticks
+                     : state == BREAKER_SHOW_OPEN      ? admission->wait_ticks
+                                                       : 0;
+
+    return (uint32_t)(breaker_tick_ns(ticks) / 1000000);
+}
+
+#endif
