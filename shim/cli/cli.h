@@ -14,6 +14,8 @@
 #include "config/config.h"
 #include "core/breaker.h"
 #include "http/model_scan.h"
+#include "route/route.h"
+#include "table/slot.h"
 #include "table/table.h"
 
 #include <argp.h>
@@ -44,6 +46,7 @@ int cmd_reset(int argc, char **argv);
 int cmd_force(int argc, char **argv);
 int cmd_check(int argc, char **argv);
 int cmd_config(int argc, char **argv);
+int cmd_explain(int argc, char **argv);
 
 /* --- cli_text.c: output ------------------------------------------------------------------------
  */
@@ -61,6 +64,9 @@ void cli_text_json(FILE *out, struct span text);
 void cli_text_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A config_report: "PREFIXfile:line: key: text" on stderr; `data` is the prefix, or NULL. */
 void cli_text_problem(const struct config_problem *problem, void *data);
+
+/* One setting with its origin, as a line behind `indent`. */
+void cli_text_setting(const char *indent, const char *key, const struct config_value *value);
 
 /* --- cli_settings.c: --config, --table, --log, --set -------------------------------------------
  */
@@ -88,6 +94,11 @@ bool cli_settings_sets(const char *set, struct span key);
  * problem. `path` (PATH_MAX bytes) becomes the file's, or "". */
 struct config *cli_settings_load(char *path, config_report *report, void *data);
 
+/* config_explain(), with "--set" as the origin of what `own`, the --set of this very command (NULL:
+ * none), sets. */
+bool cli_settings_explain(const struct config *config, enum config_option option, struct span host,
+                          struct span model, const char *own, struct config_value *out);
+
 /* --- cli_findings.c: what is wrong outside of the configuration's own words ---------------------
  */
 
@@ -111,6 +122,7 @@ struct cli_context {
     bool config_good;      /* false: defaults stand in for a bad configuration */
     bool table_sure;       /* false: a bad configuration may have named another table */
     bool named;            /* the table's path was given, not the default */
+    char ini[PATH_MAX];    /* the configuration's file, or "" */
     char path[PATH_MAX];   /* the table's */
     struct table table;    /* after cli_context_attach() */
 };
@@ -118,6 +130,9 @@ struct cli_context {
 /* Loads the configuration, warning of its problems, and finds the table's path; attaches nothing.
  * CLI_OK, or the exit code after a complaint. */
 int cli_context_open(struct cli_context *context);
+/* The same for who needs a good one: a bad one's problems are told as `check` tells them, and it is
+ * CLI_WRONG. */
+int cli_context_open_good(struct cli_context *context);
 void cli_context_close(struct cli_context *context); /* accepts a zeroed struct */
 
 /* TABLE_OK, TABLE_E_ABSENT in silence, or another table_error after a complaint. Creates the table
@@ -127,10 +142,38 @@ int cli_context_attach(struct cli_context *context, bool create);
 /* The policy of a printable key. */
 void cli_context_policy(const struct cli_context *context, struct span key, struct policy *out);
 
+/* --- cli_row.c: the state of one breaker ------------------------------------------------------
+ */
+
+/* Read once, so that all of it is of one moment. */
+struct cli_row {
+    uint64_t word;
+    struct breaker_effective effective;
+    uint64_t retry_in_ms;
+    uint64_t opened;
+    struct slot_totals totals;
+    bool failed; /* last_failure and its age are known */
+    unsigned cause, status;
+    uint64_t age_ms;
+};
+
+/* `now`: CLOCK_BOOTTIME ns. Without a slot (NULL): a breaker that no call has met. Writes nothing
+ * to the slot. */
+void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, uint64_t now,
+                  struct cli_row *row);
+/* Open, and its open time is over. */
+bool cli_row_is_due(const struct cli_row *row);
+/* "status 503, 812ms ago", or "-". Returns `buf`. */
+const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size);
+
+/* Members of a JSON object, on stdout: key, level, host, model; state to last_failure. */
+void cli_row_json_key(struct span key);
+void cli_row_json_state(const struct cli_row *row);
+
 /* --- cli_key.c: keys as people type them -------------------------------------------------------
  */
 
-#define CLI_HOST_MAX (255 + 1 + 5) /* a DNS name, a colon, a port: as long as calls can have */
+#define CLI_HOST_MAX ROUTE_HOST_MAX /* as long as calls can have */
 #define CLI_KEY_SIZE (CLI_HOST_MAX + 1 + MODEL_MAX + 1)
 
 /* HOST[:PORT][/MODEL]: lower-cases the host, drops :443, keeps the model. NUL-terminated; false:

@@ -34,34 +34,50 @@ static struct config *load_stand_in(void)
     return config_load(&source, NULL, NULL);
 }
 
+/* CLI_OK, or the exit code after a complaint; closes the context then. */
+static int find_table(struct cli_context *context)
+{
+    const char *path = config_table_path(context->config);
+    int error = TABLE_OK;
+
+    context->named = *path != '\0';
+    context->table_sure = context->config_good || context->named;
+    if (!context->named)
+        error = table_default_path(context->path, sizeof context->path);
+    else if ((size_t)snprintf(context->path, sizeof context->path, "%s", path) >= PATH_MAX)
+        error = TABLE_E_PATH;
+    if (error == TABLE_OK)
+        return CLI_OK;
+    cli_text_complain("table: %s", table_strerror(error));
+    cli_context_close(context);
+    return CLI_WRONG;
+}
+
+static void load(struct cli_context *context, char *prefix)
+{
+    memset(context, 0, sizeof *context);
+    context->config = cli_settings_load(context->ini, cli_text_problem, prefix);
+    context->config_good = context->config != NULL;
+}
+
 int cli_context_open(struct cli_context *context)
 {
-    char ini[PATH_MAX];
     char prefix[] = "breaker: warning: ";
 
-    memset(context, 0, sizeof *context);
-    context->config = cli_settings_load(ini, cli_text_problem, prefix);
-    context->config_good = context->config != NULL;
+    load(context, prefix);
     if (!context->config)
         context->config = load_stand_in();
     if (!context->config) {
         cli_text_complain("out of memory");
         return CLI_WRONG;
     }
-    const char *path = config_table_path(context->config);
-    context->named = *path != '\0';
-    context->table_sure = context->config_good || context->named;
-    int error = TABLE_OK;
-    if (!context->named)
-        error = table_default_path(context->path, sizeof context->path);
-    else if ((size_t)snprintf(context->path, sizeof context->path, "%s", path) >= PATH_MAX)
-        error = TABLE_E_PATH;
-    if (error != TABLE_OK) {
-        cli_text_complain("table: %s", table_strerror(error));
-        cli_context_close(context);
-        return CLI_WRONG;
-    }
-    return CLI_OK;
+    return find_table(context);
+}
+
+int cli_context_open_good(struct cli_context *context)
+{
+    load(context, NULL);
+    return context->config ? find_table(context) : CLI_WRONG;
 }
 
 void cli_context_close(struct cli_context *context)

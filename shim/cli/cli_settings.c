@@ -101,6 +101,18 @@ bool cli_settings_sets(const char *set, struct span key)
     return false;
 }
 
+bool cli_settings_explain(const struct config *config, enum config_option option, struct span host,
+                          struct span model, const char *own, struct config_value *out)
+{
+    const struct config_option_info *info = config_option_info(option);
+
+    if (!info || !config_explain(config, option, host, model, out))
+        return false;
+    if (strcmp(out->origin, "BREAKER_SET") == 0 && cli_settings_sets(own, span_str(info->key)))
+        strcpy(out->origin, "--set");
+    return true;
+}
+
 /* Does the inner command say `key` itself? */
 static bool overrides(const struct cli_settings *settings, struct span key)
 {

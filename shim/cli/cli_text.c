@@ -119,3 +119,12 @@ void cli_text_problem(const struct config_problem *problem, void *data)
         snprintf(line, sizeof line, ":%u", problem->line);
     fprintf(stderr, "%s%s%s: %s%s%s\n", prefix, file, line, key, *key ? ": " : "", text);
 }
+
+void cli_text_setting(const char *indent, const char *key, const struct config_value *value)
+{
+    char text[sizeof value->text], origin[4 * sizeof value->origin];
+
+    cli_text_safe(span_str(value->text), text, sizeof text);
+    cli_text_safe(span_str(value->origin), origin, sizeof origin);
+    printf("%s%-18s = %-32s # %s\n", indent, key, text, origin);
+}

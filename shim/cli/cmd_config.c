@@ -1,7 +1,7 @@
 #include "cli/cli.h"
 
-#include "http/shape.h"
 #include "http/url.h"
+#include "route/route.h"
 
 #include <stdlib.h>
 
@@ -39,24 +39,27 @@ static const struct argp config_argp = {
     .children = children,
 };
 
-/* Why calls to this host are covered, in the order that the library asks. */
+/* Why calls to this host are covered, before anything is known of their path. */
 static const char *coverage(const struct config *config, struct span host, struct span model)
 {
+    static const char *const texts[] = {
+        [ROUTE_MATCH_ALL] = "covered: match = all",
+        [ROUTE_LISTED] = "covered: a target names the host",
+        [ROUTE_KNOWN_HOST] = "covered: a known provider",
+        [ROUTE_NOT_LISTED] = "not covered: no target names the host, match = listed",
+        [ROUTE_NO_LLM_CALL] = "only POSTs that look like an LLM call are covered",
+    };
     struct policy of_host, of_model;
-    struct span name = span_of(host.ptr, host.len - url_port_part(host).len);
+    struct span port = url_port_part(host);
+    struct route_key key;
 
     config_policy(config, host, SPAN_NONE, &of_host);
     config_policy(config, host, of_host.scope == SCOPE_HOST ? SPAN_NONE : model, &of_model);
     if (of_host.mode == MODE_OFF || of_model.mode == MODE_OFF)
         return "not covered: mode = off";
-    if (config_match(config) == MATCH_ALL)
-        return "covered: match = all";
-    if (config_lists_host(config, host))
-        return "covered: a target names the host";
-    if (config_match(config) == MATCH_LISTED)
-        return "not covered: no target names the host, match = listed";
-    return shape_known_host(name) ? "covered: a known provider"
-                                  : "only POSTs that look like an LLM call are covered";
+    key = (struct route_key){.len = host.len, .name_len = host.len - port.len};
+    memcpy(key.text, host.ptr, host.len);
+    return texts[route_cover(config, &key)];
 }
 
 /* Then no target of a model has a say. */
@@ -68,15 +71,6 @@ static bool counts_for_host(const struct config *config, struct span host)
     return policy.scope == SCOPE_HOST;
 }
 
-static void print_value(const char *key, const struct config_value *value)
-{
-    char text[sizeof value->text], origin[4 * sizeof value->origin];
-
-    cli_text_safe(span_str(value->text), text, sizeof text);
-    cli_text_safe(span_str(value->origin), origin, sizeof origin);
-    printf("%-18s = %-32s # %s\n", key, text, origin);
-}
-
 /* `own`: the --set of this very command. False: the configuration cannot tell of one of its own
  * options. */
 static bool print_all(const struct config *config, struct span host, struct span model,
@@ -86,13 +80,11 @@ static bool print_all(const struct config *config, struct span host, struct span
 
     for (int i = 0; i < OPTION_COUNT; i++) {
         const struct config_option_info *info = config_option_info((enum config_option)i);
-        if (!info || !config_explain(config, (enum config_option)i, host, model, &value))
+        if (!info || !cli_settings_explain(config, (enum config_option)i, host, model, own, &value))
             return false;
-        if (strcmp(value.origin, "BREAKER_SET") == 0 && cli_settings_sets(own, span_str(info->key)))
-            strcpy(value.origin, "--set");
         /* What holds for the whole process is not repeated for a host. */
         if (!host.ptr || !info->global)
-            print_value(info->key, &value);
+            cli_text_setting("", info->key, &value);
     }
     return true;
 }

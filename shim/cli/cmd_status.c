@@ -1,8 +1,6 @@
 #include "cli/cli.h"
 
 #include "base/clock.h"
-#include "http/outcome.h"
-#include "table/slot.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -45,16 +43,9 @@ static const struct argp status_argp = {
     .children = children,
 };
 
-/* One breaker, read once, so that all of its line is of one moment. */
 struct row {
     char key[TABLE_KEY_TEXT_SIZE];
-    struct breaker_effective effective;
-    uint64_t retry_in_ms;
-    uint64_t opened;
-    struct slot_totals totals;
-    bool failed; /* last_failure and its age are known */
-    unsigned cause, status;
-    uint64_t age_ms;
+    struct cli_row of;
 };
 
 static void read_row(const struct cli_context *context, const struct slot *slot, uint64_t now,
@@ -64,16 +55,7 @@ static void read_row(const struct cli_context *context, const struct slot *slot,
 
     cli_context_policy(context, span_of(row->key, table_key_read(slot, row->key, sizeof row->key)),
                        &policy);
-    row->effective = breaker_effective(slot_word(slot), breaker_tick(now), &policy.breaker);
-    row->retry_in_ms = breaker_tick_ns(row->effective.wait_ticks) / CLOCK_NS_PER_MS;
-    row->opened = atomic_load_explicit(&slot->opened, memory_order_relaxed);
-    row->totals = slot_totals(slot);
-    uint64_t failed_at = atomic_load_explicit(&slot->last_failure_ns, memory_order_relaxed);
-    uint32_t failure = atomic_load_explicit(&slot->last_failure, memory_order_relaxed);
-    row->failed = failed_at != 0;
-    row->cause = failure >> 16;
-    row->status = failure & 0xffff;
-    row->age_ms = now > failed_at ? (now - failed_at) / CLOCK_NS_PER_MS : 0;
+    cli_row_read(slot, &policy.breaker, now, &row->of);
 }
 
 static int by_key(const void *a, const void *b)
@@ -109,31 +91,11 @@ static uint64_t table_full_count(const struct cli_context *context)
 
 static void print_json_row(const struct row *row)
 {
-    struct span host, model;
-
-    cli_key_split(span_str(row->key), &host, &model);
-    fputs("{\"key\":", stdout);
-    cli_text_json(stdout, span_str(row->key));
-    printf(",\"level\":\"%s\",\"host\":", model.ptr ? "model" : "host");
-    cli_text_json(stdout, host);
-    fputs(",\"model\":", stdout);
-    if (model.ptr)
-        cli_text_json(stdout, model);
-    else
-        fputs("null", stdout);
-    printf(",\"state\":\"%s\",\"streak\":%u,\"generation\":%u,\"retry_in_ms\":%" PRIu64
-           ",\"opened\":%" PRIu64,
-           breaker_state_name(row->effective.state), row->effective.streak,
-           row->effective.generation, row->retry_in_ms, row->opened);
-    printf(",\"calls\":{\"success\":%" PRIu64 ",\"failure\":%" PRIu64 ",\"neutral\":%" PRIu64
-           ",\"refused\":%" PRIu64 ",\"rerouted\":%" PRIu64 "},\"last_failure\":",
-           row->totals.success, row->totals.failure, row->totals.neutral, row->totals.refused,
-           row->totals.rerouted);
-    if (row->failed)
-        printf("{\"class\":\"%s\",\"status\":%u,\"age_ms\":%" PRIu64 "}}",
-               outcome_cause_name((enum outcome_cause)row->cause), row->status, row->age_ms);
-    else
-        fputs("null}", stdout);
+    putchar('{');
+    cli_row_json_key(span_str(row->key));
+    putchar(',');
+    cli_row_json_state(&row->of);
+    putchar('}');
 }
 
 static void print_json(const struct cli_context *context, const struct row *rows, size_t count)
@@ -170,37 +132,24 @@ static void write_count(char *cell, uint64_t count)
     snprintf(cell, CELL_SIZE, "%" PRIu64, count);
 }
 
-static void write_failure(char *cell, const struct row *row)
-{
-    char age[32], status[16] = "";
-
-    if (!row->failed) {
-        strcpy(cell, "-");
-        return;
-    }
-    if (row->status)
-        snprintf(status, sizeof status, " %u", row->status);
-    snprintf(cell, CELL_SIZE, "%s%s, %s ago", outcome_cause_name((enum outcome_cause)row->cause),
-             status, cli_text_duration(row->age_ms, age, sizeof age));
-}
-
 static void write_line(struct line *line, const struct row *row)
 {
-    bool due = row->effective.state == BREAKER_SHOW_OPEN && row->effective.wait_ticks == 0;
+    const struct cli_row *of = &row->of;
+    bool due = cli_row_is_due(of);
 
     cli_text_safe(span_str(row->key), line->cell[0], CELL_SIZE);
-    snprintf(line->cell[1], CELL_SIZE, "%s%s", breaker_state_name(row->effective.state),
+    snprintf(line->cell[1], CELL_SIZE, "%s%s", breaker_state_name(of->effective.state),
              due ? ", probe due" : "");
-    write_count(line->cell[2], row->effective.streak);
-    if (row->retry_in_ms)
-        cli_text_duration(row->retry_in_ms, line->cell[3], CELL_SIZE);
+    write_count(line->cell[2], of->effective.streak);
+    if (of->retry_in_ms)
+        cli_text_duration(of->retry_in_ms, line->cell[3], CELL_SIZE);
     else
         strcpy(line->cell[3], due ? "now" : "-");
-    write_count(line->cell[4], row->totals.success);
-    write_count(line->cell[5], row->totals.failure);
-    write_count(line->cell[6], row->totals.neutral);
-    write_count(line->cell[7], row->totals.refused);
-    write_failure(line->cell[8], row);
+    write_count(line->cell[4], of->totals.success);
+    write_count(line->cell[5], of->totals.failure);
+    write_count(line->cell[6], of->totals.neutral);
+    write_count(line->cell[7], of->totals.refused);
+    cli_row_failure(of, line->cell[8], CELL_SIZE);
 }
 
 static void print_line(const struct line *line, const size_t *widths)

@@ -1,0 +1,77 @@
+#include "cli/cli.h"
+
+#include "base/clock.h"
+#include "http/outcome.h"
+
+#include <inttypes.h>
+
+void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, uint64_t now,
+                  struct cli_row *row)
+{
+    memset(row, 0, sizeof *row);
+    row->word = slot_word(slot);
+    row->effective = breaker_effective(row->word, breaker_tick(now), policy);
+    row->retry_in_ms = breaker_tick_ns(row->effective.wait_ticks) / CLOCK_NS_PER_MS;
+    if (!slot)
+        return;
+    row->opened = atomic_load_explicit(&slot->opened, memory_order_relaxed);
+    row->totals = slot_totals(slot);
+    uint64_t failed_at = atomic_load_explicit(&slot->last_failure_ns, memory_order_relaxed);
+    uint32_t failure = atomic_load_explicit(&slot->last_failure, memory_order_relaxed);
+    row->failed = failed_at != 0;
+    row->cause = failure >> 16;
+    row->status = failure & 0xffff;
+    row->age_ms = now > failed_at ? (now - failed_at) / CLOCK_NS_PER_MS : 0;
+}
+
+bool cli_row_is_due(const struct cli_row *row)
+{
+    return row->effective.state == BREAKER_SHOW_OPEN && row->effective.wait_ticks == 0;
+}
+
+const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size)
+{
+    char age[32], status[16] = "";
+
+    if (row->status)
+        snprintf(status, sizeof status, " %u", row->status);
+    if (row->failed)
+        snprintf(buf, size, "%s%s, %s ago", outcome_cause_name((enum outcome_cause)row->cause),
+                 status, cli_text_duration(row->age_ms, age, sizeof age));
+    else
+        snprintf(buf, size, "-");
+    return buf;
+}
+
+void cli_row_json_key(struct span key)
+{
+    struct span host, model;
+
+    cli_key_split(key, &host, &model);
+    fputs("\"key\":", stdout);
+    cli_text_json(stdout, key);
+    printf(",\"level\":\"%s\",\"host\":", model.ptr ? "model" : "host");
+    cli_text_json(stdout, host);
+    fputs(",\"model\":", stdout);
+    if (model.ptr)
+        cli_text_json(stdout, model);
+    else
+        fputs("null", stdout);
+}
+
+void cli_row_json_state(const struct cli_row *row)
+{
+    printf("\"state\":\"%s\",\"streak\":%u,\"generation\":%u,\"retry_in_ms\":%" PRIu64
+           ",\"opened\":%" PRIu64,
+           breaker_state_name(row->effective.state), row->effective.streak,
+           row->effective.generation, row->retry_in_ms, row->opened);
+    printf(",\"calls\":{\"success\":%" PRIu64 ",\"failure\":%" PRIu64 ",\"neutral\":%" PRIu64
+           ",\"refused\":%" PRIu64 ",\"rerouted\":%" PRIu64 "},\"last_failure\":",
+           row->totals.success, row->totals.failure, row->totals.neutral, row->totals.refused,
+           row->totals.rerouted);
+    if (row->failed)
+        printf("{\"class\":\"%s\",\"status\":%u,\"age_ms\":%" PRIu64 "}",
+               outcome_cause_name((enum outcome_cause)row->cause), row->status, row->age_ms);
+    else
+        fputs("null", stdout);
+}
