@@ -76,7 +76,7 @@ static void start_model(struct call *call, const struct shape *shape)
 {
     char decoded[MODEL_MAX];
 
-    call->host_alone = shape->place != MODEL_NONE && call->host.policy.scope == SCOPE_HOST;
+    call->host_alone = route_host_alone(&call->host.policy, shape->place);
     call->place = call->host_alone ? MODEL_NONE : shape->place;
     call->api = shape->api;
     call->model_decided = false;

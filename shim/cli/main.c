@@ -17,6 +17,7 @@ static const struct command commands[] = {
     {"force", cmd_force, "hold one open or closed until it is reset"},
     {"check", cmd_check, "say everything that is wrong in breaker.ini"},
     {"config", cmd_config, "show every setting in force and where it came from"},
+    {"explain", cmd_explain, "say what would happen to a call now, and why"},
 };
 #define COMMAND_COUNT (sizeof commands / sizeof *commands)
 

@@ -43,6 +43,12 @@ static inline bool route_is_covered(enum route_cover cover)
     return cover < ROUTE_NOT_LISTED;
 }
 
+/* scope = host: has an LLM call the host's breaker alone? `policy` is that of H. */
+static inline bool route_host_alone(const struct policy *policy, enum model_place place)
+{
+    return place != MODEL_NONE && policy->scope == SCOPE_HOST;
+}
+
 /* The member or form field of the body that names the model; SPAN_NONE: it is not there. */
 static inline struct span route_model_member(enum model_place place)
 {

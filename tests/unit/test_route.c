@@ -113,6 +113,17 @@ static void models(void **state)
     assert_true(span_eq(route_model(route_model_in_path(&shape, decoded)), dash));
 }
 
+static void one_breaker(void **state)
+{
+    struct policy policy = {.scope = SCOPE_HOST};
+
+    (void)state;
+    assert_true(route_host_alone(&policy, MODEL_IN_BODY));
+    assert_false(route_host_alone(&policy, MODEL_NONE));
+    policy.scope = SCOPE_MODEL;
+    assert_false(route_host_alone(&policy, MODEL_IN_PATH));
+}
+
 static void refusals(void **state)
 {
     struct policy policy = {.breaker.open_ticks = 30, .when_exhausted = EXHAUSTED_503};
@@ -133,9 +144,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schemes), cmocka_unit_test(keys),
-        cmocka_unit_test(covers),  cmocka_unit_test(targets_for_a_host),
-        cmocka_unit_test(models),  cmocka_unit_test(refusals),
+        cmocka_unit_test(schemes),  cmocka_unit_test(keys),
+        cmocka_unit_test(covers),   cmocka_unit_test(targets_for_a_host),
+        cmocka_unit_test(models),   cmocka_unit_test(one_breaker),
+        cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, fixture_make, fixture_remove);

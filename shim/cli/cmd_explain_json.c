@@ -1,0 +1,204 @@
+/*
+ * cmd_explain_json.c - the explanation as one JSON object. Its shape is in the man page: members
+ * are only ever added.
+ */
+#include "cli/cmd_explain.h"
+
+static const char *boolean(bool value)
+{
+    return value ? "true" : "false";
+}
+
+/* ,"name":"text", or null for NULL. */
+static void member(const char *name, struct span text)
+{
+    printf("\"%s\":", name);
+    if (text.ptr)
+        cli_text_json(stdout, text);
+    else
+        fputs("null", stdout);
+}
+
+static struct span or_null(const char *text)
+{
+    return *text ? span_str(text) : SPAN_NONE;
+}
+
+static void put_request(const struct explanation *explanation)
+{
+    fputs("{\"version\":\"" BREAKER_VERSION "\",\n \"request\":{", stdout);
+    member("method", explanation->method);
+    printf(",\"method_assumed\":%s,", boolean(explanation->method_assumed));
+    member("scheme", explanation->url.scheme);
+    putchar(',');
+    member("host", span_of(explanation->key.text, explanation->key.len));
+    putchar(',');
+    member("path", explanation->url.path);
+    fputs("},\n ", stdout);
+}
+
+/* The options of the process, or of a key, each with its origin. */
+static void put_settings(const struct cli_context *context, const char *own, const char *key)
+{
+    struct span host = SPAN_NONE, model = SPAN_NONE;
+    struct config_value value;
+    bool first = true;
+
+    if (key)
+        cli_key_split(span_str(key), &host, &model);
+    putchar('{');
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        enum config_option option = (enum config_option)i;
+        const struct config_option_info *info = config_option_info(option);
+        if (info->global != !key ||
+            !cli_settings_explain(context->config, option, host, model, own, &value))
+            continue;
+        printf("%s\n    \"%s\":{", first ? "" : ",", info->key);
+        member("value", span_str(value.text));
+        putchar(',');
+        member("origin", span_str(value.origin));
+        putchar('}');
+        first = false;
+    }
+    putchar('}');
+}
+
+static void put_targets(const struct cli_context *context, const struct explanation *explanation)
+{
+    struct span host = span_of(explanation->key.text, explanation->key.len);
+    struct config_target_info target;
+    bool first = true;
+
+    fputs("\"targets\":[", stdout);
+    for (unsigned i = 0; config_target(context->config, i, &target); i++) {
+        if (!config_target_lists(context->config, i, host))
+            continue;
+        fputs(first ? "{" : ",{", stdout);
+        member("name", span_str(target.name));
+        putchar(',');
+        member("match", span_str(target.pattern));
+        printf(",\"line\":%u}", target.line);
+        first = false;
+    }
+    fputs("]},\n ", stdout);
+}
+
+static void put_coverage(const struct cli_context *context, const struct explanation *explanation)
+{
+    const struct explain_stop *stop = &explanation->chain[0];
+
+    printf("\"coverage\":{\"covered\":%s,", boolean(explanation->covered));
+    member("reason", span_str(explanation->covered ? explain_cover_name(explanation->cover)
+                                                   : explain_reason_name(stop->reason)));
+    printf(",\"known_host\":%s,\"llm_shape\":%s,\"at_connect\":%s,",
+           boolean(explanation->known_host), boolean(explanation->key.shape.place != MODEL_NONE),
+           boolean(explanation->at_connect));
+    member("disabled", span_str(explanation->disabled));
+    putchar(',');
+    put_targets(context, explanation);
+}
+
+static void put_model(const struct explanation *explanation)
+{
+    member("dialect", span_str(explain_dialect_name(explanation->key.shape.api)));
+    fputs(",\n \"model\":{", stdout);
+    member("place", span_str(explain_place_name(explanation->place)));
+    putchar(',');
+    member("member", route_model_member(explanation->key.shape.place));
+    printf(",\"counts\":%s,\"known\":%s,",
+           boolean(explanation->place != EXPLAIN_NONE && !explanation->host_alone),
+           boolean(explanation->model_known));
+    member("name", or_null(explanation->model));
+    fputs("},\n ", stdout);
+}
+
+static void put_layers(const struct explanation *explanation)
+{
+    struct explain_layer layers[EXPLAIN_LAYERS];
+    bool any = explain_layers(explanation, layers);
+
+    fputs("\"layers\":[", stdout);
+    for (unsigned i = 0; any && i < EXPLAIN_LAYERS; i++) {
+        fputs(i ? ",\n  {" : "\n  {", stdout);
+        member("layer", span_str(layers[i].name));
+        putchar(',');
+        member("sees", span_str(layers[i].sees));
+        putchar(',');
+        member("now", span_str(layers[i].now));
+        putchar('}');
+    }
+    fputs("],\n ", stdout);
+}
+
+static void put_verdict(const struct explanation *explanation)
+{
+    const struct explain_stop *stop = &explanation->chain[0];
+
+    fputs("\"verdict\":{", stdout);
+    member("action", span_str(explain_action_name(stop->action)));
+    putchar(',');
+    member("reason", span_str(explain_reason_name(stop->reason)));
+    putchar(',');
+    member("key", stop->by ? span_str(stop->by->key) : SPAN_NONE);
+    putchar(',');
+    member("to", stop->action == EXPLAIN_REFUSED ? SPAN_NONE : span_str(stop->host.key));
+    if (stop->waits)
+        printf(",\"status\":503,\"retry_after\":{\"min\":%u,\"max\":%u},", stop->wait_min,
+               stop->wait_max);
+    else
+        fputs(",\"status\":null,\"retry_after\":null,", stdout);
+    member("text", span_str(explanation->verdict));
+    fputs("},\n \"remarks\":[", stdout);
+    for (unsigned i = 0; i < explanation->remark_count; i++) {
+        if (i)
+            putchar(',');
+        cli_text_json(stdout, span_str(explanation->remarks[i]));
+    }
+    fputs("],\n ", stdout);
+}
+
+static void put_side(const struct cli_context *context, const char *own, const char *name,
+                     const struct explain_side *side)
+{
+    printf("\"%s\":", name);
+    if (!side->exists) {
+        fputs("null", stdout);
+        return;
+    }
+    putchar('{');
+    cli_row_json_key(span_str(side->key));
+    printf(",\"seen\":%s,", boolean(side->seen));
+    cli_row_json_state(&side->row);
+    fputs(",\n   \"settings\":", stdout);
+    put_settings(context, own, side->key);
+    putchar('}');
+}
+
+void explain_print_json(const struct cli_context *context, const char *own,
+                        const struct explanation *explanation)
+{
+    put_request(explanation);
+    put_coverage(context, explanation);
+    put_model(explanation);
+    put_verdict(explanation);
+    put_layers(explanation);
+    member("config", or_null(context->ini));
+    fputs(",\n \"table\":{", stdout);
+    member("path", span_str(context->path));
+    printf(",\"attached\":%s},\n \"settings\":", boolean(explanation->table_error == TABLE_OK));
+    put_settings(context, own, NULL);
+    fputs(",\n \"chain\":[", stdout);
+    for (unsigned i = 0; i < explanation->chain_len; i++) {
+        const struct explain_stop *stop = &explanation->chain[i];
+        fputs(i ? ",\n  {" : "\n  {", stdout);
+        member("action", span_str(explain_action_name(stop->action)));
+        putchar(',');
+        member("reason", span_str(explain_reason_name(stop->reason)));
+        fputs(",\n  ", stdout);
+        put_side(context, own, "host", &stop->host);
+        fputs(",\n  ", stdout);
+        put_side(context, own, "model", &stop->model);
+        putchar('}');
+    }
+    puts("]}");
+}
