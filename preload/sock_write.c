@@ -155,7 +155,7 @@ EXPORT int sendmmsg(int fd, struct mmsghdr *messages, unsigned count, int flags)
 /* --- sendfile -----------------------------------------------------------------------------------
  */
 
-#define FILE_PIECE 4096 /* threads may have 16 KB of stack */
+#define FILE_PIECE 1024 /* threads may have 16 KB of stack */
 
 /* Nothing more of what is sent is of interest. */
 static bool is_lost(const struct sock_write *look)

@@ -206,7 +206,7 @@ static int error_of_open(int cause)
 
 /* Only the default directory is looked at. By lstat: nobody but us and root can put another in its
  * place between this look and the open, since /dev/shm is sticky and what we accept is ours. */
-static int check_directory(const char *path)
+TABLE_PLACE_HOLDER int check_directory(const char *path)
 {
     struct table_place place;
     struct stat st;

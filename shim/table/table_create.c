@@ -245,7 +245,7 @@ static int open_directory(const struct table_place *place, bool named)
     return error == TABLE_E_ABSENT ? TABLE_E_PATH : error;
 }
 
-static int create(const char *path, bool named)
+TABLE_PLACE_HOLDER int create(const char *path, bool named)
 {
     struct table_place place;
     int error = table_place_of(&place, path);
@@ -260,7 +260,7 @@ static int create(const char *path, bool named)
 
 /* --- replacing ------------------------------------------------------------------------------- */
 
-static int rename_fresh(const char *path, bool named, const struct stat *like)
+TABLE_PLACE_HOLDER int rename_fresh(const char *path, bool named, const struct stat *like)
 {
     struct table_place place;
     char name[TEMP_NAME_SIZE];

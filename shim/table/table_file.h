@@ -14,11 +14,14 @@
 /* Beside enum table_error: the file is whole, but its times are of another boot's clock. */
 #define TABLE_STALE 1
 
-/* A path taken apart. */
+/* A path taken apart. Threads may have 16 KB of stack: a function that holds one is a
+ * TABLE_PLACE_HOLDER, so that no two of them are on it at a time because the compiler joined them.
+ */
 struct table_place {
     char dir[PATH_MAX];
     const char *base; /* points into the path given */
 };
+#define TABLE_PLACE_HOLDER __attribute__((noinline)) static
 
 int table_place_of(struct table_place *place, const char *path);
 
