@@ -275,30 +275,32 @@ static size_t take_query(struct http_head *head, struct span bytes)
     return len == bytes.len ? len : len + end_part(head, bytes.ptr[len]);
 }
 
+/* HTTP/1.0 or 1.1, one word each, in this order. */
+static size_t take_protocol(struct http_head *head, const struct words *protocols,
+                            enum head_step next, struct span bytes)
+{
+    unsigned found;
+    size_t used = take_word(head, protocols, bytes, &found);
+
+    if (found < protocols->count) {
+        head->facts.minor = (uint8_t)found;
+        go_to(head, next);
+    }
+    return used;
+}
+
 static size_t take_version(struct http_head *head, struct span bytes)
 {
     static const struct words versions = {2, false, {SPAN_LIT("HTTP/1.0"), SPAN_LIT("HTTP/1.1")}};
-    unsigned found;
-    size_t used = take_word(head, &versions, bytes, &found);
 
-    if (found < versions.count) {
-        head->facts.minor = (uint8_t)found;
-        go_to(head, STEP_END);
-    }
-    return used;
+    return take_protocol(head, &versions, STEP_END, bytes);
 }
 
 static size_t take_answer(struct http_head *head, struct span bytes)
 {
     static const struct words answers = {2, false, {SPAN_LIT("HTTP/1.0 "), SPAN_LIT("HTTP/1.1 ")}};
-    unsigned found;
-    size_t used = take_word(head, &answers, bytes, &found);
 
-    if (found < answers.count) {
-        head->facts.minor = (uint8_t)found;
-        go_to(head, STEP_STATUS);
-    }
-    return used;
+    return take_protocol(head, &answers, STEP_STATUS, bytes);
 }
 
 static size_t take_status(struct http_head *head, struct span bytes)
