@@ -213,18 +213,28 @@ enum shim_verdict sock_attempt_admit(struct sock_conn *conn)
 /* --- the end ------------------------------------------------------------------------------------
  */
 
+static bool all_forgiven(const struct attempt *attempt)
+{
+    for (unsigned i = 0; i < attempt->place.address_count; i++)
+        if (attempt->failed[i] != 0)
+            return false;
+    return true;
+}
+
+/* Nothing is open of it any more. */
+static void release_if_done(struct attempt *attempt)
+{
+    if (all_forgiven(attempt) && !attempt->granted && attempt->pending == 0)
+        release(attempt);
+}
+
 /* One attempt that had failed at other addresses is this one, which got through. */
 static void forgive(struct attempt *attempt, unsigned index)
 {
-    bool open = false;
-
-    for (unsigned i = 0; i < attempt->place.address_count; i++) {
+    for (unsigned i = 0; i < attempt->place.address_count; i++)
         if (i != index && attempt->failed[i] > 0)
             attempt->failed[i]--;
-        open |= attempt->failed[i] > 0;
-    }
-    if (!open && !attempt->granted && attempt->pending == 0)
-        release(attempt);
+    release_if_done(attempt);
 }
 
 void sock_attempt_connected(struct sock_conn *conn)
@@ -256,14 +266,6 @@ static bool walked_all(struct attempt *attempt)
     return true;
 }
 
-static bool all_forgiven(const struct attempt *attempt)
-{
-    for (unsigned i = 0; i < attempt->place.address_count; i++)
-        if (attempt->failed[i] != 0)
-            return false;
-    return true;
-}
-
 /* Notes the failure; true: the attempt has failed, and *call is to be settled by *end. */
 static bool note_failure(struct sock_conn *conn, struct call_end *end, bool *blamed)
 {
@@ -292,8 +294,7 @@ static bool note_failure(struct sock_conn *conn, struct call_end *end, bool *bla
     *end = attempt->end;
     move_call(&conn->host, &attempt->call);
     attempt->granted = attempt->blamed = false;
-    if (all_forgiven(attempt) && attempt->pending == 0)
-        release(attempt);
+    release_if_done(attempt);
     return true;
 }
 
