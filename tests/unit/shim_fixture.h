@@ -7,6 +7,7 @@
 #ifndef BREAKER_TESTS_SHIM_FIXTURE_H
 #define BREAKER_TESTS_SHIM_FIXTURE_H
 
+#include "child_check.h"
 #include "shim.h"
 
 #include "table/slot.h"
@@ -76,14 +77,24 @@ static inline void in_child(void (*body)(void), const char *settings)
         fail_msg("the child ended with wait status %#x", (unsigned)status);
 }
 
-/* Not cmocka's: a failure in a child must end that child. */
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
+/* The slot of a key in the child's table, as any other process finds it; NULL: it has none. */
+static inline struct slot *slot_of(const char *key)
+{
+    static struct table table;
+    static bool attached;
+
+    CHECK(attached || table_attach(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    attached = true;
+    return table_lookup_text(&table, span_str(key));
+}
+
+static inline struct slot_totals totals_of(const char *key)
+{
+    static const struct slot_totals none;
+    struct slot *slot = slot_of(key);
+
+    return slot ? slot_totals(slot) : none;
+}
 
 static inline enum shim_need open_path(struct shim_call *call, const char *path)
 {

@@ -48,19 +48,6 @@ static void exchange(const char *request, const char *response)
     answer(response);
 }
 
-/* The statistics of a key of the table. */
-static struct slot_totals totals(const char *key)
-{
-    static struct table table;
-    static const struct slot_totals none;
-    static bool open;
-
-    CHECK(open || table_open(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
-    open = true;
-    struct slot *slot = table_find(&table, table_identity(&table, span_str(key)));
-    return slot ? slot_totals(slot) : none;
-}
-
 static void trip_by_flow(const char *request)
 {
     for (int i = 0; i < 5; i++) {
@@ -98,9 +85,9 @@ static void body_five_failures_then_swallowed(void)
     CHECK(offer("more", 4) == 0); /* and all that follows */
     begin();
     exchange(CHAT("n"), OK);
-    CHECK(totals("gpu1:8000/m").failure == 5 && totals("gpu1:8000/m").refused == 1);
-    CHECK(totals("gpu1:8000/n").success == 1);
-    CHECK(totals("gpu1:8000").success == 6 && totals("gpu1:8000").failure == 0);
+    CHECK(totals_of("gpu1:8000/m").failure == 5 && totals_of("gpu1:8000/m").refused == 1);
+    CHECK(totals_of("gpu1:8000/n").success == 1);
+    CHECK(totals_of("gpu1:8000").success == 6 && totals_of("gpu1:8000").failure == 0);
 }
 
 static void body_any_cut_decides_the_same(void)
@@ -142,8 +129,8 @@ static void body_short_writes(void)
             at += sent;
         }
         answer(OK);
-        CHECK(totals("gpu1:8000/m").success == (uint64_t)round + 1);
-        CHECK(totals("gpu1:8000").success == (uint64_t)round + 1);
+        CHECK(totals_of("gpu1:8000/m").success == (uint64_t)round + 1);
+        CHECK(totals_of("gpu1:8000").success == (uint64_t)round + 1);
         CHECK(flow.state == SHIM_FLOW_FOLLOWED);
         exchange("GET /v1/models HTTP/1.1\r\nHost: gpu1:8000\r\n\r\n", OK);
         CHECK(flow.state == SHIM_FLOW_FOLLOWED);
@@ -164,7 +151,7 @@ static void body_earlier_requests_leave_and_are_answered(void)
     CHECK(!shim_flow_answer_due(&flow));
     answer("k");
     expect_answer();
-    CHECK(totals("gpu1:8000/n").success == 1 && totals("gpu1:8000/m").refused == 1);
+    CHECK(totals_of("gpu1:8000/n").success == 1 && totals_of("gpu1:8000/m").refused == 1);
 }
 
 static void body_pipelined_up_to_a_bound(void)
@@ -174,12 +161,12 @@ static void body_pipelined_up_to_a_bound(void)
         CHECK(passes(CHAT("m")));
     for (int i = 0; i < SHIM_FLOW_DEPTH; i++)
         answer(OK);
-    CHECK(totals("gpu1:8000/m").success == SHIM_FLOW_DEPTH);
+    CHECK(totals_of("gpu1:8000/m").success == SHIM_FLOW_DEPTH);
     for (int i = 0; i <= SHIM_FLOW_DEPTH; i++)
         CHECK(passes(CHAT("m")));
     CHECK(flow.state == SHIM_FLOW_LOST);
     answer(FAILED);
-    CHECK(totals("gpu1:8000/m").failure == 0);
+    CHECK(totals_of("gpu1:8000/m").failure == 0);
 }
 
 static void body_ends(void)
@@ -216,7 +203,7 @@ static void body_ends(void)
         begin();
         exchange(request, cases[i].response);
         shim_flow_end(&flow, cases[i].end);
-        struct slot_totals found = totals(key);
+        struct slot_totals found = totals_of(key);
         if (found.success != (uint64_t)cases[i].success ||
             found.failure != (uint64_t)cases[i].failure ||
             (cases[i].neutral == 0 && found.neutral != 0)) {
@@ -234,18 +221,18 @@ static void body_stale_connections(void)
     exchange(CHAT("m"), OK);
     CHECK(passes(CHAT("m")));
     shim_flow_end(&flow, SHIM_FLOW_RESET);
-    CHECK(totals("gpu1:8000/m").failure == 0);
+    CHECK(totals_of("gpu1:8000/m").failure == 0);
     begin();
     exchange(CHAT("m"), OK);
     exchange(CHAT("m"), "HTTP/1");
     shim_flow_end(&flow, SHIM_FLOW_RESET);
-    CHECK(totals("gpu1:8000/m").failure == 1);
+    CHECK(totals_of("gpu1:8000/m").failure == 1);
     begin();
     exchange(CHAT("m"), OK);
     CHECK(passes(CHAT("m")));
     advance(2); /* it was at it, and died */
     shim_flow_end(&flow, SHIM_FLOW_EOF);
-    CHECK(totals("gpu1:8000/m").failure == 2);
+    CHECK(totals_of("gpu1:8000/m").failure == 2);
 }
 
 static void body_hangs_by_age(void)
@@ -254,12 +241,12 @@ static void body_hangs_by_age(void)
     CHECK(passes(CHAT("m")));
     advance(29);
     shim_flow_end(&flow, SHIM_FLOW_CLOSE);
-    CHECK(totals("gpu1:8000/m").failure == 0);
+    CHECK(totals_of("gpu1:8000/m").failure == 0);
     begin();
     CHECK(passes(CHAT("m")));
     advance(31);
     shim_flow_end(&flow, SHIM_FLOW_CLOSE);
-    CHECK(totals("gpu1:8000/m").failure == 1);
+    CHECK(totals_of("gpu1:8000/m").failure == 1);
 }
 
 static void body_what_is_not_followed(void)
@@ -282,16 +269,17 @@ static void body_hosts(void)
 {
     begin();
     exchange("POST /v1/messages HTTP/1.1\r\nHost: gpu2\r\nContent-Length: 0\r\n\r\n", OK);
-    CHECK(totals("gpu2:8000/-").success == 1); /* the connection's port */
+    CHECK(totals_of("gpu2:8000/-").success == 1); /* the connection's port */
     exchange("POST /v1/messages HTTP/1.1\r\nContent-Length: 0\r\n\r\n", OK);
-    CHECK(totals("10.0.0.1:8000/-").success == 1);
+    CHECK(totals_of("10.0.0.1:8000/-").success == 1);
     exchange("POST /v1/messages HTTP/1.1\r\nHost: GPU3:1\r\nContent-Length: 0\r\n\r\n", OK);
-    CHECK(totals("gpu3:1/-").success == 1);
+    CHECK(totals_of("gpu3:1/-").success == 1);
     exchange("POST http://gpu4/v1/messages HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n", OK);
-    CHECK(totals("gpu4:80/-").success == 1 && totals("gpu4:80").success == 0); /* by a proxy */
+    CHECK(totals_of("gpu4:80/-").success == 1 &&
+          totals_of("gpu4:80").success == 0); /* by a proxy */
     exchange("POST /v1/messages HTTP/1.1\r\nHost: a b:1\r\nContent-Length: 0\r\n\r\n", OK);
     exchange("POST /v1/messages HTTP/1.1\r\nHost: a:99999\r\nContent-Length: 0\r\n\r\n", OK);
-    CHECK(totals("a:99999/-").success == 0);
+    CHECK(totals_of("a:99999/-").success == 0);
 }
 
 /* A grant of H that the connect took is its first request's; half-open refuses everybody else's. */
@@ -344,8 +332,8 @@ static void body_a_proxy_recovers(void)
     shim_flow_init(&flow, SPAN_LIT("10.0.0.1"), 8000, &connect);
     exchange("POST http://gpu4/v1/messages HTTP/1.1\r\nHost: gpu4\r\nContent-Length: 0\r\n\r\n",
              OK);
-    CHECK(totals("10.0.0.1:8000").success == 1 && totals("10.0.0.1:8000").failure == 5);
-    CHECK(totals("gpu4:80/-").success == 1 && totals("gpu4:80").success == 0);
+    CHECK(totals_of("10.0.0.1:8000").success == 1 && totals_of("10.0.0.1:8000").failure == 5);
+    CHECK(totals_of("gpu4:80/-").success == 1 && totals_of("gpu4:80").success == 0);
     CHECK(shim_open(&connect, &proxy) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
     CHECK(!shim_is_probe(&connect));
 }
@@ -357,7 +345,7 @@ static void body_the_peer_in_absolute_form(void)
     exchange("POST http://10.0.0.1:8000/v1/messages HTTP/1.1\r\nHost: 10.0.0.1:8000\r\n"
              "Content-Length: 0\r\n\r\n",
              OK);
-    CHECK(totals("10.0.0.1:8000/-").success == 1 && totals("10.0.0.1:8000").success == 1);
+    CHECK(totals_of("10.0.0.1:8000/-").success == 1 && totals_of("10.0.0.1:8000").success == 1);
 }
 
 /* --- heads that are the last one again -----------------------------------------------------------
@@ -376,21 +364,21 @@ static void body_one_connection_many_heads(void)
         exchange(CHAT("m"), OK);
     exchange(HEAD_OF("14") BODY("mm"), OK);
     exchange(HEAD_OF("13") BODY("n"), OK);
-    CHECK(totals("gpu1:8000/m").success == 3 && totals("gpu1:8000/mm").success == 1 &&
-          totals("gpu1:8000/n").success == 1);
+    CHECK(totals_of("gpu1:8000/m").success == 3 && totals_of("gpu1:8000/mm").success == 1 &&
+          totals_of("gpu1:8000/n").success == 1);
     exchange(TO(CHAT_PATH, "gpu2:8000", "13") BODY("m"), OK);
     exchange(TO(CHAT_PATH, "gpu2:8000", "13") BODY("m"), OK);
     exchange(CHAT("m"), OK);
-    CHECK(totals("gpu2:8000/m").success == 2 && totals("gpu1:8000/m").success == 4);
+    CHECK(totals_of("gpu2:8000/m").success == 2 && totals_of("gpu1:8000/m").success == 4);
     exchange(TO("/v1/something/elses", "gpu1:8000", "13") BODY("m"), OK);
     exchange(TO("/v1/something/elses", "gpu1:8000", "13") BODY("m"), OK);
-    CHECK(totals("gpu1:8000/m").success == 4);
+    CHECK(totals_of("gpu1:8000/m").success == 4);
     exchange(TO("/openai/deployments/d1/x", "gpu1:8000", "13") BODY("m"), OK);
     exchange(TO("/openai/deployments/d1/x", "gpu1:8000", "13") BODY("m"), OK);
     exchange(TO("/openai/deployments/d2/x", "gpu1:8000", "13") BODY("m"), OK);
-    CHECK(totals("gpu1:8000/d1").success == 2 && totals("gpu1:8000/d2").success == 1);
+    CHECK(totals_of("gpu1:8000/d1").success == 2 && totals_of("gpu1:8000/d2").success == 1);
     exchange(CHAT("m"), FAILED);
-    CHECK(totals("gpu1:8000/m").success == 4 && totals("gpu1:8000/m").failure == 1);
+    CHECK(totals_of("gpu1:8000/m").success == 4 && totals_of("gpu1:8000/m").failure == 1);
 }
 
 /* Nor does it matter what the connection before it was for. */
@@ -406,8 +394,8 @@ static void body_many_connections_many_heads(void)
             CHECK(passes(i % 4 == 1 ? "POST" : request));
         shim_flow_end(&flow, SHIM_FLOW_CLOSE);
     }
-    CHECK(totals("10.0.0.1:8000/m").success == 1 && totals("10.0.0.1:8001/m").success == 1);
-    CHECK(totals("10.0.0.2:8000/m").success == 2 && totals("10.0.0.2:8001/m").success == 2);
+    CHECK(totals_of("10.0.0.1:8000/m").success == 1 && totals_of("10.0.0.1:8001/m").success == 1);
+    CHECK(totals_of("10.0.0.2:8000/m").success == 2 && totals_of("10.0.0.2:8001/m").success == 2);
 }
 
 /* Pipelined ones are judged by other calls than the last. */
@@ -418,13 +406,13 @@ static void body_same_heads_pipelined(void)
     answer(OK FAILED OK);
     CHECK(passes(CHAT("n") TO(CHAT_PATH, "gpu2:8000", "13") BODY("m")));
     answer(OK OK OK);
-    CHECK(totals("gpu1:8000/m").success == 2 && totals("gpu1:8000/mm").success == 1);
-    CHECK(totals("gpu1:8000/n").success == 1 && totals("gpu1:8000/n").failure == 1);
-    CHECK(totals("gpu2:8000/m").success == 1);
+    CHECK(totals_of("gpu1:8000/m").success == 2 && totals_of("gpu1:8000/mm").success == 1);
+    CHECK(totals_of("gpu1:8000/n").success == 1 && totals_of("gpu1:8000/n").failure == 1);
+    CHECK(totals_of("gpu2:8000/m").success == 1);
     CHECK(passes(TO(CHAT_PATH, "gpu3:8000", "13") BODY("m") TO(CHAT_PATH, "gpu3:8000", "14")
                      BODY("mm")));
     answer(OK OK);
-    CHECK(totals("gpu3:8000/m").success == 1 && totals("gpu3:8000/mm").success == 1);
+    CHECK(totals_of("gpu3:8000/m").success == 1 && totals_of("gpu3:8000/mm").success == 1);
 }
 
 static void configure(const char *text)
@@ -445,14 +433,14 @@ static void body_same_heads_of_another_configuration(void)
     begin();
     exchange(CHAT("m"), OK);
     exchange(CHAT("m"), OK);
-    CHECK(totals("gpu1:8000/m").success == 2);
+    CHECK(totals_of("gpu1:8000/m").success == 2);
     configure("[breaker]\nmatch = listed\n");
     exchange(CHAT("m"), OK);
     exchange(CHAT("m"), OK);
-    CHECK(totals("gpu1:8000/m").success == 2);
+    CHECK(totals_of("gpu1:8000/m").success == 2);
     configure("[breaker]\nmatch = listed\nfailure_threshold = 1\n[target gpu1:8000]\n");
     exchange(CHAT("m"), OK);
-    CHECK(totals("gpu1:8000/m").success == 3);
+    CHECK(totals_of("gpu1:8000/m").success == 3);
     exchange(CHAT("m"), FAILED);
     CHECK(!passes(CHAT("m")) && flow.state == SHIM_FLOW_REFUSED);
     unlink(getenv("BREAKER_CONFIG"));

@@ -5,16 +5,6 @@
 
 #define HOST "api.openai.com"
 
-static struct slot *slot_of(const char *key)
-{
-    static struct table table;
-    static bool attached;
-
-    CHECK(attached || table_attach(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
-    attached = true;
-    return table_lookup_text(&table, span_str(key));
-}
-
 static unsigned streak(void)
 {
     return breaker_decode(slot_word(slot_of(HOST))).streak;

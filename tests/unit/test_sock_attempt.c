@@ -57,14 +57,7 @@ static void succeed(struct sock_conn *conn)
 
 static struct slot_totals totals(void)
 {
-    static struct table table;
-    static const struct slot_totals none;
-    static bool open;
-
-    CHECK(open || table_open(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
-    open = true;
-    struct slot *slot = table_find(&table, table_identity(&table, SPAN_LIT("api.openai.com")));
-    return slot ? slot_totals(slot) : none;
+    return totals_of("api.openai.com");
 }
 
 static void walk_in_vain(void)

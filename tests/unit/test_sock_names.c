@@ -1,5 +1,6 @@
 /* The book of names: which name an address belongs to, which of its addresses it is, and when that
  * says nothing of a host. */
+#include "child_check.h"
 #include "sock_address.h"
 #include "sock_names.h"
 
@@ -498,14 +499,6 @@ static void in_fork(void (*body)(void))
     assert_int_equal(waitpid(pid, &status, 0), pid);
     assert_int_equal(status, 0);
 }
-
-#define CHECK(condition)                                                                           \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "%s:%d: %s\n", __FILE__, __LINE__, #condition);                        \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
 
 static void body_whole(void)
 {

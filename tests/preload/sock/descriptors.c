@@ -6,30 +6,13 @@
  * Prints "fine" when all went as without a library between, and how many calls of "m" went well
  * that the hooks can see.
  */
-#include "sock.h"
+#include "called.h"
 
 #include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-
-static unsigned port, calls;
-
-static int called(void)
-{
-    int fd = connected(port);
-
-    call_on(fd, port, "m");
-    calls++;
-    return fd;
-}
-
-static void call_again(int fd)
-{
-    call_on(fd, port, "m");
-    calls++;
-}
 
 static void must_be_closed(int fd)
 {

@@ -6,7 +6,7 @@
  * Prints "fine" and how many calls of "m" went well that have to be counted: those on connections
  * that the process itself opened.
  */
-#include "sock.h"
+#include "called.h"
 
 #include <sched.h>
 #include <signal.h>
@@ -15,23 +15,6 @@
 #include <sys/wait.h>
 
 extern char **environ;
-
-static unsigned port, calls;
-
-static int called(void)
-{
-    int fd = connected(port);
-
-    call_on(fd, port, "m");
-    calls++;
-    return fd;
-}
-
-static void call_again(int fd)
-{
-    call_on(fd, port, "m");
-    calls++;
-}
 
 static void must_end_well(pid_t pid)
 {
