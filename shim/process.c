@@ -223,7 +223,8 @@ static void load_config(void)
 {
     struct load_trouble found = {.lasting = false};
     const char *path = config_path(process_path_buf, sizeof process_path_buf);
-    struct config_source source = {path, environment_get()->set, environment_get()->all};
+    struct config_source source = {
+        .path = path, .set = environment_get()->set, .environ = environment_get()->all};
 
     stamp = stamp_of(path); /* before reading: an edit in between shows at the next look */
     struct config *config = config_load(&source, note_problem, &found);

@@ -69,6 +69,9 @@ struct shim_request {
     struct span host;   /* as in the URL, IPv6 in brackets, no port */
     uint16_t port;
     struct span path; /* percent-encoded, without query; may be empty */
+    bool reroutes;    /* the layer can take an LLM call elsewhere (struct shim_detour): where there
+                         is a fallback it is refused, whatever when_exhausted says, and the layer
+                         asks shim_exhausted() when none of them takes it */
 };
 
 /* Fills scheme, host, port and path from a URL as libcurl takes them (no scheme: http); the spans
@@ -137,6 +140,10 @@ void shim_received(struct shim_call *call);
  * layer that finds that it cannot keep it (it is no call after all) does not ask. */
 void shim_obeyed(struct shim_call *call);
 
+/* Step 4 for a layer that reroutes, before shim_obeyed: no fallback took the call. SHIM_ADMITTED:
+ * it passes, uncounted (when_exhausted = pass). */
+enum shim_verdict shim_exhausted(struct shim_call *call);
+
 /* The answer after SHIM_REFUSED: the whole HTTP/1.1 response, at most SHIM_RESPONSE_MAX bytes.
  * Returns its length (never 0). `head_only` for HEAD requests. */
 #define SHIM_RESPONSE_MAX 4096
@@ -150,5 +157,60 @@ void shim_drop(struct shim_call *call);
 
 /* Is something admitted and not yet settled? */
 bool shim_admitted(const struct shim_call *call);
+
+/*
+ * The way of one call to a fallback, for a layer that can take it there: after SHIM_REFUSED, or
+ * after a connect that failed before a byte of the request went out (failover).
+ *
+ *   shim_detour_begin     once; then shim_detour_body or shim_detour_model, if the body is known
+ *   shim_detour_next      the next candidate of the chain; false: there is none (shim_exhausted)
+ *   shim_detour_skip      the layer cannot take this one
+ *   shim_detour_header    its headers
+ *   shim_detour_admit     its own breakers; SHIM_REFUSED: the next one
+ *   shim_detour_taken     it goes: counted and logged
+ *
+ * `call` is then the call, to be received, settled or dropped like any other; after it failed to
+ * connect shim_detour_next goes on behind it. A detour lives in the caller's memory, belongs to one
+ * thread at a time, and is not to be moved once it has begun. It is no work for signal handlers.
+ */
+struct shim_detour {
+    /* Of the candidate; borrowed from the detour or the configuration. */
+    const char *name;    /* of the [fallback NAME], or "fallback_address" */
+    const char *url;     /* where it goes; NULL: to the call's own, see `address` */
+    const char *address; /* "HOST:PORT" to be connected to under the call's own URL, with all that
+                            is in the request; NULL: see `url` */
+    struct span model;   /* to be put into the body; SPAN_NONE: the body stays */
+    bool foreign;        /* another (scheme, host, port): no credential may go along */
+    bool loopback;       /* this machine: no proxy leads there */
+    struct shim_call call;
+    void *opaque; /* shim_detour.c's; freed by shim_detour_end */
+};
+
+/* `from` was refused, or was settled as a failed connect. `method` and `url` (as libcurl spells it)
+ * must stay; `*detour` is all-zero. False: there is no chain for this call, or no memory; nothing
+ * to end then. */
+bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struct span method,
+                       struct span url);
+/* Would there be one? For a call that was opened; asks the configuration, writes nothing. */
+bool shim_detour_exists(const struct shim_call *call, bool failover);
+/* The whole body, to stay until the end; or the model that the layer knows otherwise. */
+void shim_detour_body(struct shim_detour *detour, struct span body);
+void shim_detour_model(struct shim_detour *detour, struct span model);
+bool shim_detour_next(struct shim_detour *detour);
+/* `why`: static storage, a clause for the log. Hands back what was admitted. */
+void shim_detour_skip(struct shim_detour *detour, const char *why);
+/* The n-th header line of the candidate, NUL-terminated and good until the next one is asked for;
+ * NULL: there are no more, or one cannot be had (a variable is not set): *broken, and it is to be
+ * skipped with shim_detour_skip(detour, NULL). A secret. */
+const char *shim_detour_header(struct shim_detour *detour, unsigned n, bool *broken);
+enum shim_verdict shim_detour_admit(struct shim_detour *detour);
+void shim_detour_taken(struct shim_detour *detour);
+/* The body with `model` in it: its length, and its bytes into a buffer of that length. 0: it cannot
+ * be done (no JSON, no such member), or no body was shown. */
+size_t shim_detour_body_len(struct shim_detour *detour);
+void shim_detour_write_body(struct shim_detour *detour, char *buf);
+/* Must this line of the application's head (as CURLOPT_HTTPHEADER has it) stay behind? */
+bool shim_detour_withholds(const struct shim_detour *detour, struct span header);
+void shim_detour_end(struct shim_detour *detour);
 
 #endif

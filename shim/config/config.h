@@ -23,9 +23,11 @@ enum config_match { MATCH_LLM, MATCH_LISTED, MATCH_ALL };
 enum config_mode { MODE_ENFORCE, MODE_OFF };
 enum config_scope { SCOPE_MODEL, SCOPE_HOST };
 enum config_exhausted { EXHAUSTED_503, EXHAUSTED_PASS };
+enum config_failover { FAILOVER_CONNECT, FAILOVER_OFF };
 enum config_deepbind { DEEPBIND_MASK, DEEPBIND_KEEP };
 
-/* Everything that a call's key decides; plain data, copied by value. */
+/* Everything that a call's key decides; copied by value, its texts borrowed from the
+ * configuration. */
 struct policy {
     struct breaker_policy breaker;
     struct outcome_policy outcome;
@@ -33,7 +35,18 @@ struct policy {
     enum config_scope scope; /* of the policy of a key H; that of a key M says nothing */
     enum config_exhausted when_exhausted;
     bool should_retry;
+    bool allow_fallbacks;
+    bool allow_cleartext;
+    enum config_failover failover;
+    /* Texts of the configuration, as long as it lives; "" where there is none. */
+    const char *fallback;         /* names, by commas and blanks; those of the target that are left
+                                     out (config_problem.skipped) are not in it */
+    const char *base;             /* CONFIG_NO_BASE: one that is none was written */
+    const char *fallback_address; /* HOST:PORT, as a key H spells it but with 443 too */
 };
+
+/* Where policy.base stands for one that could not be read: no URL begins with it. */
+#define CONFIG_NO_BASE "?"
 
 enum config_option {
 #define OPTION(key, type, fallback, min, max, scope, text) OPTION_##key,
@@ -48,6 +61,10 @@ struct config_source {
     const char *set;  /* "key=value" lines separated by '\n' (BREAKER_SET, which --set fills), of
                          which the last of a key counts; or NULL */
     const char *const *environ; /* NULL-terminated "NAME=value"; only BREAKER_<KEY> are looked at */
+    /* getenv() for the ${VAR} of fallbacks, so that those which are not set are told of now. NULL:
+     * they are looked up when a call is to go there (config/variable.h), as programs may set them
+     * for themselves. */
+    const char *(*variable)(const char *name);
 };
 
 /* One thing that is wrong. Text is complete: what was expected, what was found. */
@@ -57,6 +74,7 @@ struct config_problem {
     char key[64];   /* or "[section]" */
     char text[320];
     bool passing; /* of the moment (no descriptors, no memory), not of what is written there */
+    bool skipped; /* of a fallback, which is left out: the configuration is good without it */
 };
 
 /* Called once per problem, in order. */
@@ -66,7 +84,8 @@ struct config;
 
 /*
  * Reads and judges everything; reports every problem, at most 100 of the file. Returns the
- * configuration, or NULL when there was any problem or no memory (`report` may be NULL). The file
+ * configuration, or NULL when there was any problem but `skipped` ones, or no memory (`report` may
+ * be NULL). The file
  * must be regular, belong to root or to the effective user and not be writable by group or others;
  * a missing file at a default place is no problem (path NULL), one that was named is. Free with
  * config_free().
@@ -121,6 +140,30 @@ struct config_target_info {
 bool config_target(const struct config *config, unsigned index, struct config_target_info *out);
 /* Is that one for this host, with or without a model part? */
 bool config_target_lists(const struct config *config, unsigned index, struct span host);
+
+/*
+ * A [fallback NAME]: a place that calls may go to instead. Only those that are whole are there: one
+ * with a problem is left out, told of as `skipped`. Everything lives as long as the configuration.
+ */
+struct config_fallback {
+    const char *name;
+    unsigned line;
+    const char *base;   /* as written, without a '/' at its end */
+    struct span scheme; /* of the base: "http" or "https", in lower case */
+    struct span host;   /* as a URL has it; IPv6 in brackets */
+    uint16_t port;      /* 443 or 80 where the base has none */
+    struct span path;   /* of the base; empty or "/...", without a '/' at its end */
+    bool loopback;      /* the host is "localhost" (or below it), 127.0.0.0/8 or [::1] */
+    const char *models; /* `model`: "GLOB:NAME, GLOB:NAME"; "": the model stays. The first colon of
+                           an item ends its glob; {model} in NAME is the model asked for */
+    const char *const *headers; /* `auth` first if it is given, then each `header`: "Name: value",
+                                   with its ${VAR} unexpanded */
+    unsigned header_count;
+};
+/* NULL: there is none of that name, or it is left out. */
+const struct config_fallback *config_fallback(const struct config *config, struct span name);
+/* In file order; NULL past the end. */
+const struct config_fallback *config_fallback_at(const struct config *config, unsigned index);
 
 /* Glob over spans: '*' any run, '?' one byte; nothing else is special. Linear in practice. */
 bool config_glob(struct span pattern, struct span text);

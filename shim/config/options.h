@@ -15,6 +15,9 @@ enum value_type {
     VALUE_PATH,
     VALUE_STATUS,
     VALUE_CHOICE,
+    VALUE_NAMES,   /* a list, ", " between; may repeat its key */
+    VALUE_BASE,    /* of http or https, without a '/' at its end */
+    VALUE_ADDRESS, /* HOST:PORT, as a key H spells it */
 };
 
 struct option {

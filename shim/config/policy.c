@@ -210,6 +210,24 @@ static void apply(struct policy *policy, enum config_option option, const struct
     case OPTION_should_retry:
         policy->should_retry = value->number != 0;
         break;
+    case OPTION_allow_fallbacks:
+        policy->allow_fallbacks = value->number != 0;
+        break;
+    case OPTION_allow_cleartext:
+        policy->allow_cleartext = value->number != 0;
+        break;
+    case OPTION_failover:
+        policy->failover = (enum config_failover)value->number;
+        break;
+    case OPTION_fallback:
+        policy->fallback = value->text;
+        break;
+    case OPTION_base:
+        policy->base = value->text;
+        break;
+    case OPTION_fallback_address:
+        policy->fallback_address = value->text;
+        break;
     case OPTION_match:
     case OPTION_table:
     case OPTION_log:
@@ -284,6 +302,7 @@ bool config_settle(struct config *config)
         struct value value = default_value((enum config_option)option);
         apply(&config->base, (enum config_option)option, &value);
     }
+    config->base.fallback = config->base.base = config->base.fallback_address = "";
     apply_layer(&config->base, &config->breaker);
     config->match = (enum config_match)choice_of(config, OPTION_match);
     config->deepbind = (enum config_deepbind)choice_of(config, OPTION_deepbind);

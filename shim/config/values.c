@@ -135,6 +135,11 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
     case VALUE_CHOICE:
         good = parse_choice(option, text, &value.number);
         break;
+    case VALUE_NAMES:
+    case VALUE_BASE:
+    case VALUE_ADDRESS:
+        good = true;
+        break;
     }
     if (!good)
         return false;

@@ -11,7 +11,8 @@
 struct value {
     uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index) */
     struct status_set statuses;
-    char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH */
+    char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH,
+                                 NAMES, BASE and ADDRESS */
 };
 
 /* False: not a value of this option, or out of range; *out untouched. */

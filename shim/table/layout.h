@@ -46,15 +46,26 @@ struct table_header {
     uint8_t reserved1[52];
 };
 
+/* Where calls of this key went while it refused them. Destinations beyond the first two are counted
+ * in `rerouted` only. Written by anybody. */
+struct slot_destination {
+    _Atomic uint64_t identity;  /* of the key M (or H) there; claimed by one CAS from 0, relaxed:
+                                   nothing else depends on it. Never trusted */
+    _Atomic uint64_t count;     /* relaxed add; only grows; a crash loses its own addition */
+    _Atomic uint64_t logged_ns; /* CLOCK_BOOTTIME of the last reroute that was logged; CAS by who
+                                   logs */
+};
+
 /* One shard of the statistics of a key. Written by anybody, relaxed add; only grow; a crash loses
- * its own addition. Two shards, chosen per thread, so that two cores do not share a line. */
+ * its own addition. Two shards, chosen per thread, so that two cores do not share a line;
+ * `to` is not sharded: the n-th holds the n-th destination. */
 struct slot_stats {
     _Atomic uint64_t success;
     _Atomic uint64_t failure;
     _Atomic uint64_t neutral;
     _Atomic uint64_t refused;
     _Atomic uint64_t rerouted;
-    uint64_t reserved[3];
+    struct slot_destination to;
 };
 
 struct slot {

@@ -80,6 +80,11 @@ void slot_count_refused(struct slot *s, unsigned shard);
 void slot_note_failure(struct slot *s, unsigned cause, unsigned status, uint64_t boot_ns);
 void slot_note_opened(struct slot *s);
 
+/* A call that `s` refused goes to the key `identity` (of table_identity). True: a line in the log
+ * is due, the first of that destination, or the first for `quiet_ns` at `boot_ns`. */
+bool slot_count_rerouted(struct slot *s, uint64_t identity, unsigned shard, uint64_t boot_ns,
+                         uint64_t quiet_ns);
+
 struct slot_totals {
     uint64_t success, failure, neutral, refused, rerouted;
 };

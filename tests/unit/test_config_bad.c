@@ -136,7 +136,8 @@ static void all_problems_are_told_in_order(void **state)
     (void)state;
     static const char *const environment[] = {"BREAKER_JITTER=2", NULL};
     static const char text[] = "[breaker]\nmode\nx = 1\n[y]\nz = 1\n[target h]\nbackoff = 0\n";
-    struct config_source source = {fixture_path, "backoff=x\nnothing\nopne_max=3", environment};
+    struct config_source source = {
+        .path = fixture_path, .set = "backoff=x\nnothing\nopne_max=3", .environ = environment};
 
     write_bytes(text, sizeof text - 1);
     assert_null(load_source(&source));

@@ -1,0 +1,27 @@
+/*
+ * secret.h - which parts of a request are credentials: what must not go along when the request goes
+ * to another (scheme, host, port) than its program meant (issue 4).
+ *
+ * By name, since a key looks like anything: the names of the providers' credentials (FIELD-NOTES 4,
+ * 6), of AWS signatures, of cookies, and every name with a word for a secret in it. Too much is
+ * dropped rather than too little; Idempotency-Key is no secret, though, and stays. Pure.
+ */
+#ifndef BREAKER_HTTP_SECRET_H
+#define BREAKER_HTTP_SECRET_H
+
+#include "base/span.h"
+
+/* Is this line of a head ("Name: value", or libcurl's "Name;" and "Name:") a credential, by its
+ * name or because its value begins with the scheme of one (Bearer, Basic, ...)? A line that would
+ * be several in the head (a CR or LF inside) counts as one. */
+bool secret_is_header(struct span line);
+
+/* Is this the name of a credential in a query? Judged decoded. */
+bool secret_is_parameter(struct span name);
+
+/* Copies the query (what stands behind the '?', SPAN_NONE too) without its credentials; the others
+ * stay byte for byte and in order. Returns the length, at most query.len. `buf` holds query.len
+ * bytes. */
+size_t secret_strip_query(struct span query, char *buf);
+
+#endif
