@@ -61,12 +61,7 @@ void call_log_refusal(const struct call *call, uint64_t now)
 
     if (!slot || !*config_log_path(call->config))
         return;
-    uint64_t last = atomic_load_explicit(&slot->refusal_logged_ns, memory_order_relaxed);
-    /* Opened before another that logged first, `now` is the earlier one. */
-    if (last != 0 && (now > last ? now - last : last - now) < REFUSAL_LOG_NS)
-        return;
-    if (!atomic_compare_exchange_strong_explicit(&slot->refusal_logged_ns, &last, now,
-                                                 memory_order_relaxed, memory_order_relaxed))
+    if (!slot_log_is_due(&slot->refusal_logged_ns, now, REFUSAL_LOG_NS))
         return;
     struct log_event event = {
         .event = "refused",

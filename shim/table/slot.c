@@ -110,6 +110,44 @@ void slot_count_refused(struct slot *s, unsigned shard)
         add_relaxed(&shard_of(s, shard)->refused);
 }
 
+/* The place of a destination, its own or a free one that it takes; NULL: both are others'. */
+static struct slot_destination *destination_of(struct slot *s, uint64_t identity)
+{
+    for (unsigned i = 0; i < TABLE_STAT_SHARDS; i++) {
+        struct slot_destination *to = &s->stats[i].to;
+        uint64_t found = 0;
+        if (atomic_compare_exchange_strong_explicit(&to->identity, &found, identity,
+                                                    memory_order_relaxed, memory_order_relaxed) ||
+            found == identity)
+            return to;
+    }
+    return NULL;
+}
+
+bool slot_count_rerouted(struct slot *s, uint64_t identity, unsigned shard, uint64_t boot_ns,
+                         uint64_t quiet_ns)
+{
+    if (!s)
+        return true;
+    add_relaxed(&shard_of(s, shard)->rerouted);
+    struct slot_destination *to = destination_of(s, identity);
+    if (!to)
+        return true;
+    add_relaxed(&to->count);
+    return slot_log_is_due(&to->logged_ns, boot_ns, quiet_ns);
+}
+
+bool slot_log_is_due(_Atomic uint64_t *logged_ns, uint64_t boot_ns, uint64_t quiet_ns)
+{
+    uint64_t last = load_relaxed(logged_ns);
+
+    /* Of a call that began before another that logged first, it is the earlier time. */
+    if (last != 0 && (boot_ns > last ? boot_ns - last : last - boot_ns) < quiet_ns)
+        return false;
+    return atomic_compare_exchange_strong_explicit(logged_ns, &last, boot_ns, memory_order_relaxed,
+                                                   memory_order_relaxed);
+}
+
 void slot_note_failure(struct slot *s, unsigned cause, unsigned status, uint64_t boot_ns)
 {
     if (!s)

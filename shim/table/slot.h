@@ -80,10 +80,14 @@ void slot_count_refused(struct slot *s, unsigned shard);
 void slot_note_failure(struct slot *s, unsigned cause, unsigned status, uint64_t boot_ns);
 void slot_note_opened(struct slot *s);
 
-/* A call that `s` refused goes to the key `identity` (of table_identity). True: a line in the log
- * is due, the first of that destination, or the first for `quiet_ns` at `boot_ns`. */
+/* A call that `s` refused goes to the key `identity` (of table_identity). True: a line of the log
+ * is due for it, see below. Of destinations that find no place each call is. */
 bool slot_count_rerouted(struct slot *s, uint64_t identity, unsigned shard, uint64_t boot_ns,
                          uint64_t quiet_ns);
+
+/* Is it so long since the time that a field of a slot notes, and is it this thread, of all
+ * processes, that may log now? The field then says `boot_ns`. */
+bool slot_log_is_due(_Atomic uint64_t *logged_ns, uint64_t boot_ns, uint64_t quiet_ns);
 
 struct slot_totals {
     uint64_t success, failure, neutral, refused, rerouted;

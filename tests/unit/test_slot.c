@@ -153,6 +153,30 @@ static void test_provisional_close_moves_the_ticket_on(void **state)
     free_slot(s);
 }
 
+/* Two destinations have a place and a quiet time each; others are counted in all only, and their
+ * lines are due each time. */
+static void test_where_calls_were_rerouted(void **state)
+{
+    (void)state;
+    struct slot *s = new_slot();
+    const uint64_t quiet = 1000;
+
+    assert_true(slot_count_rerouted(s, 11, 0, 5000, quiet));
+    assert_false(slot_count_rerouted(s, 11, 1, 5999, quiet));
+    assert_true(slot_count_rerouted(s, 22, 0, 5999, quiet));
+    assert_false(slot_count_rerouted(s, 22, 0, 5500, quiet)); /* began earlier, ended later */
+    assert_true(slot_count_rerouted(s, 11, 1, 6000, quiet));
+    assert_true(slot_count_rerouted(s, 33, 0, 6000, quiet));
+    assert_true(slot_count_rerouted(s, 33, 0, 6000, quiet));
+    assert_int_equal(slot_totals(s).rerouted, 7);
+    assert_int_equal(s->stats[0].to.identity, 11);
+    assert_int_equal(s->stats[0].to.count, 3);
+    assert_int_equal(s->stats[1].to.identity, 22);
+    assert_int_equal(s->stats[1].to.count, 2);
+    assert_true(slot_count_rerouted(NULL, 11, 0, 1, quiet));
+    free_slot(s);
+}
+
 static void test_statistics(void **state)
 {
     (void)state;
@@ -232,6 +256,7 @@ int main(void)
         cmocka_unit_test(test_refusal_and_peek_store_nothing),
         cmocka_unit_test(test_a_whole_life),
         cmocka_unit_test(test_provisional_close_moves_the_ticket_on),
+        cmocka_unit_test(test_where_calls_were_rerouted),
         cmocka_unit_test(test_statistics),
         cmocka_unit_test(test_one_thread_wins_the_grant),
     };
