@@ -12,16 +12,18 @@
 #include "base/span.h"
 
 /* Is this line of a head ("Name: value", or libcurl's "Name;" and "Name:") a credential, by its
- * name or because its value begins with the scheme of one (Bearer, Basic, ...)? A line that would
- * be several in the head (a CR or LF inside) counts as one. */
+ * name or because its value begins with the scheme of one (Bearer, Basic, ...) or as providers'
+ * keys do (sk-, AIza, ...)? A line that would be several in the head (a CR, LF or NUL inside)
+ * counts as one. */
 bool secret_is_header(struct span line);
 
-/* Is this the name of a credential in a query? Judged decoded. */
+/* Is this the name of a credential in a query? Judged decoded. One of more than 256 bytes is. */
 bool secret_is_parameter(struct span name);
 
-/* Copies the query (what stands behind the '?', SPAN_NONE too) without its credentials; the others
- * stay byte for byte and in order. Returns the length, at most query.len. `buf` holds query.len
- * bytes. */
+/* Copies the query (what stands behind the '?', SPAN_NONE too) without its credentials, by name or
+ * by value; the other parameters stay byte for byte and in order. What stands between two '&' goes
+ * as a whole, also where a ';' in it begins a credential. Returns the length, at most query.len;
+ * `buf` holds query.len bytes. */
 size_t secret_strip_query(struct span query, char *buf);
 
 #endif
