@@ -226,6 +226,10 @@ static struct span take_until(struct span *text, char stop)
 /* What stands between two '&': one parameter, or several to servers that take a ';' for one. */
 static bool has_secret(struct span parameters)
 {
+    struct span whole = parameters;
+
+    if (secret_is_parameter(take_until(&whole, '=')))
+        return true;
     while (parameters.len > 0) {
         struct span value = take_until(&parameters, ';');
         struct span name = take_until(&value, '=');

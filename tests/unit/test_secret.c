@@ -285,6 +285,7 @@ static void queries(void **state)
     assert_stripped("%6Bey=CANARY&K%45Y=CANARY&a", "a");
     assert_stripped("X-Amz-Algorithm=x&X-Amz-Credential=CANARY&a=X-Amz-Date", "a=X-Amz-Date");
     assert_stripped("a=1;key=CANARY&b", "b");
+    assert_stripped("x;amz;date=1&b", "b");
     assert_stripped("a=1;b=2", "a=1;b=2");
     assert_stripped("mine=sk-CANARY&b", "b");
     assert_stripped("mine=Bearer+CANARY&mine=%42earer%20CANARY&b", "b");
