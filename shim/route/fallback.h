@@ -23,12 +23,13 @@ enum fallback_misfit {
     FALLBACK_UNKNOWN,       /* there is no whole [fallback] of that name */
     FALLBACK_ITSELF,        /* it is where the call was going: same H, same M */
     FALLBACK_NO_LLM_CALL,   /* the call has no LLM shape */
-    FALLBACK_BASE,          /* its URL does not begin with the target's base */
+    FALLBACK_BASE,          /* its URL does not begin with the target's base, or that base has the
+                               path's model in it, which is to be replaced */
     FALLBACK_CLEAR_TEXT,    /* https to clear text on another machine, without allow_cleartext */
     FALLBACK_MODEL,         /* no item of `model` is for the call's */
     FALLBACK_MODEL_UNKNOWN, /* it would change, and is not known (yet, or at all) */
     FALLBACK_VARIABLE,      /* a ${VAR} of its headers is not set */
-    FALLBACK_TOO_LONG,      /* URL or header line */
+    FALLBACK_TOO_LONG,      /* URL (with its whole query), or header line */
 };
 /* For the log and for people, as in "its model is not in `model`". Static storage. */
 const char *fallback_misfit_text(enum fallback_misfit misfit);
@@ -38,7 +39,8 @@ struct fallback_call {
     struct url url;
     const struct route_key *key; /* of it, with its shape */
     const struct policy *policy; /* of M where the model is known, else of H */
-    struct span model;           /* decoded; SPAN_NONE: not known, or there is none */
+    struct span model;           /* decoded; SPAN_NONE: not known, or there is none. One that can
+                                    be no key (route_model) counts as not known */
 };
 
 struct fallback_plan {
@@ -62,12 +64,15 @@ enum fallback_misfit fallback_plan(const struct fallback_call *call,
                                    const struct config_fallback *fallback,
                                    struct fallback_plan *plan);
 
-/* The name that `fallback` has for a model: false: none. Without `models` it is the same. */
+/* The name that `fallback` has for a model, by the first item whose glob matches; false: none, or
+ * what comes out can be no model. Without `models` it is the same. */
 bool fallback_model(const struct config_fallback *fallback, struct span model, char buf[MODEL_MAX],
                     size_t *len);
 
 /* The length of the path's base where the target has none of its own: what stands before the part
- * that all providers of its API share. */
+ * that all providers of its API share, as in "/v1" of "/v1/chat/completions" and "/openai" of
+ * "/openai/deployments/MODEL/embeddings". `shape` is that of this very path: its model points into
+ * it. 0: the host alone is the base (Ollama's /api/…, Bedrock's /model/…). */
 size_t fallback_base_len(struct span path, const struct shape *shape);
 
 #endif
