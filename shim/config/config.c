@@ -174,6 +174,10 @@ struct config *config_load(const struct config_source *source, config_report *re
         load_file(&load, source->path);
     if (load.config)
         overrides_load(&load, source);
+    if (load.config && !load.cut) {
+        fallbacks_check(&load, source);
+        names_check(&load);
+    }
     if (load.config && load.problems == 0 && config_settle(load.config)) {
         errno = saved;
         return load.config;

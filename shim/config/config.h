@@ -75,20 +75,20 @@ struct config_problem {
     char text[320];
     bool passing; /* of the moment (no descriptors, no memory), not of what is written there */
     bool skipped; /* of a fallback, which is left out: the configuration is good without it */
+    bool warning; /* in force as it is written, but of less use than it looks */
 };
 
-/* Called once per problem, in order. */
+/* Called once per problem: those of lines in order, then those that only the whole shows. */
 typedef void config_report(const struct config_problem *problem, void *data);
 
 struct config;
 
 /*
- * Reads and judges everything; reports every problem, at most 100 of the file. Returns the
- * configuration, or NULL when there was any problem but `skipped` ones, or no memory (`report` may
- * be NULL). The file
- * must be regular, belong to root or to the effective user and not be writable by group or others;
- * a missing file at a default place is no problem (path NULL), one that was named is. Free with
- * config_free().
+ * Reads and judges everything; reports every problem, at most 100, and at most 100 `skipped` ones
+ * and warnings. Returns the configuration, or NULL when there was any problem but those, or no
+ * memory (`report` may be NULL). The file must be regular, belong to root or to the effective user
+ * and not be writable by group or others; a missing file at a default place is no problem (path
+ * NULL), one that was named is. Free with config_free().
  */
 struct config *config_load(const struct config_source *source, config_report *report, void *data);
 void config_free(struct config *config); /* accepts NULL */

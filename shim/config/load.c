@@ -3,7 +3,21 @@
  */
 #include "config/load.h"
 
+#include "config/place.h"
+
 #include <stdio.h>
+
+/* Tells of it, unless `count` is beyond what anybody wants to read. */
+static void tell(struct load *load, struct config_problem *problem, unsigned count,
+                 struct span place, const char *expected, const char *found)
+{
+    if (!load->report || count > LOAD_PROBLEMS_MAX)
+        return;
+    snprintf(problem->key, sizeof problem->key, "%.*s", (int)(place.len < 60 ? place.len : 60),
+             place.ptr);
+    snprintf(problem->text, sizeof problem->text, "expected %.180s, found %.120s", expected, found);
+    load->report(problem, load->data);
+}
 
 void load_problem(struct load *load, const char *file, unsigned line, struct span key,
                   const char *expected, const char *found)
@@ -11,14 +25,30 @@ void load_problem(struct load *load, const char *file, unsigned line, struct spa
     struct config_problem problem = {.line = line, .passing = load->passing};
 
     load->problems++;
-    if (!load->report || load->problems >= LOAD_PROBLEMS_MAX)
+    if (!load->report || load->problems >= LOAD_PROBLEMS_MAX) {
         load->reader.text.len = 0; /* nobody wants the rest */
-    if (!load->report || load->problems > LOAD_PROBLEMS_MAX)
-        return;
+        load->cut = true;
+    }
     snprintf(problem.file, sizeof problem.file, "%s", file);
-    snprintf(problem.key, sizeof problem.key, "%.*s", (int)(key.len < 60 ? key.len : 60), key.ptr);
-    snprintf(problem.text, sizeof problem.text, "expected %.180s, found %.120s", expected, found);
-    load->report(&problem, load->data);
+    tell(load, &problem, load->problems, key, expected, found);
+}
+
+void load_skip(struct load *load, const char *file, unsigned line, struct span key,
+               const char *expected, const char *found)
+{
+    struct config_problem problem = {.line = line, .skipped = true};
+
+    snprintf(problem.file, sizeof problem.file, "%s", file);
+    tell(load, &problem, ++load->others, key, expected, found);
+}
+
+void load_warn(struct load *load, const char *file, unsigned line, struct span key,
+               const char *expected, const char *found)
+{
+    struct config_problem problem = {.line = line, .warning = true};
+
+    snprintf(problem.file, sizeof problem.file, "%s", file);
+    tell(load, &problem, ++load->others, key, expected, found);
 }
 
 void load_no_memory(struct load *load, const char *file, unsigned line, struct span key)
@@ -33,6 +63,16 @@ void load_problem_here(struct load *load, struct span key, const char *expected,
     load_problem(load, load->config->file, load->reader.line, key, expected, found);
 }
 
+void load_skip_here(struct load *load, struct span key, const char *expected, const char *found)
+{
+    load_skip(load, load->config->file, load->reader.line, key, expected, found);
+}
+
+static void quote(struct span text, char *buf, size_t size)
+{
+    snprintf(buf, size, "\"%.*s\"", (int)(text.len < 100 ? text.len : 100), text.ptr);
+}
+
 static void problem_of_value(struct load *load, const struct option *option, const char *file,
                              unsigned line, struct span text)
 {
@@ -41,7 +81,7 @@ static void problem_of_value(struct load *load, const struct option *option, con
 
     snprintf(expected, sizeof expected, "%s%s%s", option->expected, bounded ? " " : "",
              bounded ? option->bounds : "");
-    snprintf(found, sizeof found, "\"%.*s\"", (int)(text.len < 100 ? text.len : 100), text.ptr);
+    quote(text, found, sizeof found);
     load_problem(load, file, line, span_str(option->key), expected, found);
 }
 
@@ -59,7 +99,7 @@ static bool put(struct load *load, struct layer *layer, enum config_option optio
     return true;
 }
 
-void load_unset(struct layer *layer, struct span key)
+void load_unset(struct load *load, struct layer *layer, struct span key)
 {
     enum config_option option = option_find(key);
 
@@ -67,6 +107,44 @@ void load_unset(struct layer *layer, struct span key)
         return;
     layer->setting[option] = NULL;
     layer->set &= ~(UINT32_C(1) << option);
+    if (option == OPTION_fallback)
+        names_forget(load, layer);
+}
+
+/* A base or an address that is none costs the fallbacks that would need it, not the configuration.
+ * What stands for it keeps those of wider targets out. */
+static bool stand_in(struct load *load, const struct option *option, const char *file,
+                     unsigned line, struct span text, struct value *value)
+{
+    char found[120];
+
+    if (option->type == VALUE_BASE)
+        place_base_describe(text, found, sizeof found);
+    else if (option->type == VALUE_ADDRESS)
+        quote(text, found, sizeof found);
+    else
+        return false;
+    load_skip(load, file, line, span_str(option->key), option->expected, found);
+    *value = (struct value){.text = ""};
+    if (option->type == VALUE_BASE)
+        strcpy(value->text, CONFIG_NO_BASE);
+    return true;
+}
+
+/* Good values of which something is to be told or kept besides. False: no memory. */
+static bool note_value(struct load *load, struct layer *layer, enum config_option option,
+                       const char *file, unsigned line, struct span text)
+{
+    char found[120];
+
+    if (option == OPTION_fallback)
+        return names_add(load, layer, line, text);
+    if (option == OPTION_fallback_address && text.len > 0 && text.ptr[0] == '[') {
+        quote(text, found, sizeof found);
+        load_warn(load, file, line, span_str(options[option].key),
+                  "a name or an IPv4 address, for sockets of IPv4 too", found);
+    }
+    return true;
 }
 
 void load_value(struct load *load, struct layer *layer, const char *file, unsigned line,
@@ -82,17 +160,18 @@ void load_value(struct load *load, struct layer *layer, const char *file, unsign
         return;
     }
     const struct option *info = &options[option];
+    bool again = layer_has(layer, option);
     if (load->target && info->global) {
         load_problem(load, file, line, key, "a key that a target may set",
                      "one for [breaker] only");
-    } else if (layer_has(layer, option) && info->type != VALUE_STATUS) {
+    } else if (again && !value_is_list(info)) {
         load_problem(load, file, line, key, "each key once", "it again");
-    } else if (layer_has(layer, option)) {
-        if (!value_append(info, text, &layer->setting[option]->value))
-            problem_of_value(load, info, file, line, text);
-    } else if (!value_parse(info, text, &value)) {
+    } else if (again ? !value_append(info, text, &layer->setting[option]->value)
+                     : !value_parse(info, text, &value) &&
+                           !stand_in(load, info, file, line, text, &value)) {
         problem_of_value(load, info, file, line, text);
-    } else if (!put(load, layer, option, line, &value)) {
+    } else if ((!again && !put(load, layer, option, line, &value)) ||
+               !note_value(load, layer, option, file, line, text)) {
         load_no_memory(load, file, line, key);
     }
 }

@@ -56,7 +56,7 @@ static void load_set(struct load *load, struct span lines)
             continue;
         }
         struct span key = span_trim(span_of(line.ptr, (size_t)(equals - line.ptr)));
-        load_unset(layer, key);
+        load_unset(load, layer, key);
         load_value(load, layer, "BREAKER_SET", 0, key,
                    span_trim(span_skip(line, (size_t)(equals + 1 - line.ptr))));
     }
@@ -66,6 +66,7 @@ void overrides_load(struct load *load, const struct config_source *source)
 {
     load->layer = NULL;
     load->target = NULL;
+    load->fallback = NULL;
     load_environment(load, source->environ);
     load_set(load, span_str(source->set));
 }

@@ -170,10 +170,29 @@ static void apply_to_breaker(struct breaker_policy *breaker, enum config_option 
     }
 }
 
+static void apply_to_outcome(struct outcome_policy *outcome, enum config_option option,
+                             const struct value *value)
+{
+    switch (option) {
+    case OPTION_timeout_after:
+        outcome->timeout_after_ns = value->number;
+        break;
+    case OPTION_hang_after:
+        outcome->hang_after_ns = value->number;
+        break;
+    case OPTION_connect_hang_after:
+        outcome->connect_hang_after_ns = value->number;
+        break;
+    case OPTION_failure_status:
+        outcome->failure_status = value->statuses;
+        break;
+    default:
+        break; /* apply() knows which are the outcome's */
+    }
+}
+
 static void apply(struct policy *policy, enum config_option option, const struct value *value)
 {
-    struct outcome_policy *outcome = &policy->outcome;
-
     switch (option) {
     case OPTION_failure_threshold:
     case OPTION_degrade_threshold:
@@ -193,16 +212,10 @@ static void apply(struct policy *policy, enum config_option option, const struct
         policy->scope = (enum config_scope)value->number;
         break;
     case OPTION_timeout_after:
-        outcome->timeout_after_ns = value->number;
-        break;
     case OPTION_hang_after:
-        outcome->hang_after_ns = value->number;
-        break;
     case OPTION_connect_hang_after:
-        outcome->connect_hang_after_ns = value->number;
-        break;
     case OPTION_failure_status:
-        outcome->failure_status = value->statuses;
+        apply_to_outcome(&policy->outcome, option, value);
         break;
     case OPTION_when_exhausted:
         policy->when_exhausted = (enum config_exhausted)value->number;
@@ -220,14 +233,9 @@ static void apply(struct policy *policy, enum config_option option, const struct
         policy->failover = (enum config_failover)value->number;
         break;
     case OPTION_fallback:
-        policy->fallback = value->text;
-        break;
     case OPTION_base:
-        policy->base = value->text;
-        break;
     case OPTION_fallback_address:
-        policy->fallback_address = value->text;
-        break;
+        break; /* texts */
     case OPTION_match:
     case OPTION_table:
     case OPTION_log:
@@ -237,11 +245,26 @@ static void apply(struct policy *policy, enum config_option option, const struct
     }
 }
 
+/* The policy borrows `text`. False: the option is none of those that are texts. */
+static bool apply_text(struct policy *policy, enum config_option option, const char *text)
+{
+    const char **place = option == OPTION_fallback           ? &policy->fallback
+                         : option == OPTION_base             ? &policy->base
+                         : option == OPTION_fallback_address ? &policy->fallback_address
+                                                             : NULL;
+
+    if (place)
+        *place = text;
+    return place != NULL;
+}
+
 static void apply_layer(struct policy *policy, const struct layer *layer)
 {
     for (uint32_t left = layer->set; left; left &= left - 1) {
         enum config_option option = (enum config_option)__builtin_ctz(left);
-        apply(policy, option, &layer->setting[option]->value);
+        const struct value *value = &layer->setting[option]->value;
+        if (!apply_text(policy, option, value->text))
+            apply(policy, option, value);
     }
 }
 
@@ -298,11 +321,13 @@ bool config_settle(struct config *config)
 {
     if (!rank(config))
         return false;
-    for (unsigned option = 0; option < OPTION_COUNT; option++) {
-        struct value value = default_value((enum config_option)option);
-        apply(&config->base, (enum config_option)option, &value);
+    for (unsigned i = 0; i < OPTION_COUNT; i++) {
+        enum config_option option = (enum config_option)i;
+        if (apply_text(&config->base, option, options[option].fallback))
+            continue;
+        struct value value = default_value(option);
+        apply(&config->base, option, &value);
     }
-    config->base.fallback = config->base.base = config->base.fallback_address = "";
     apply_layer(&config->base, &config->breaker);
     config->match = (enum config_match)choice_of(config, OPTION_match);
     config->deepbind = (enum config_deepbind)choice_of(config, OPTION_deepbind);

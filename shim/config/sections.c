@@ -1,5 +1,6 @@
 /*
- * sections.c - what the file's sections may hold: [breaker] and [target NAME].
+ * sections.c - what the file's sections may hold: [breaker] and [target NAME]; [fallback NAME] is
+ * in fallbacks.c.
  */
 #include "config/load.h"
 
@@ -136,6 +137,7 @@ void sections_begin(struct load *load, struct span name)
 
     load->layer = NULL;
     load->target = NULL;
+    load->fallback = NULL;
     load->in_section = true;
     if (!name.ptr)
         return;
@@ -147,8 +149,10 @@ void sections_begin(struct load *load, struct span name)
         load->layer = &load->config->breaker;
     } else if (span_eq(name, SPAN_LIT("target")) || span_starts(name, SPAN_LIT("target "))) {
         begin_target(load, span_str(shown), span_trim(span_skip(name, sizeof "target" - 1)));
+    } else if (span_eq(name, SPAN_LIT("fallback")) || span_starts(name, SPAN_LIT("fallback "))) {
+        fallbacks_begin(load, span_str(shown), span_trim(span_skip(name, sizeof "fallback" - 1)));
     } else {
-        load_problem_here(load, span_str(shown), "[breaker] or [target NAME]",
+        load_problem_here(load, span_str(shown), "[breaker], [target NAME] or [fallback NAME]",
                           "an unknown section");
     }
 }
@@ -173,6 +177,8 @@ void sections_set(struct load *load, struct span key, struct span text)
     if (!load->in_section) {
         load_problem_here(load, key, "[breaker] or [target NAME] above the first key", "none");
         sections_begin(load, SPAN_NONE); /* told once */
+    } else if (load->fallback) {
+        fallbacks_set(load, key, text);
     } else if (!load->layer) {
         return; /* its section was told */
     } else if (key.len == 0) {

@@ -7,9 +7,12 @@
 #include "base/arena.h"
 #include "config/values.h"
 
-#define CONFIG_TARGETS_MAX 256
-#define CONFIG_NAME_MAX    49 /* of a section; inih cuts there (FIELD-NOTES 8) */
-#define CONFIG_PATTERN_MAX 256
+#define CONFIG_TARGETS_MAX   256
+#define CONFIG_NAME_MAX      49 /* of a section; inih cuts there (FIELD-NOTES 8) */
+#define CONFIG_PATTERN_MAX   256
+#define CONFIG_FALLBACKS_MAX 64 /* one bit each (names.c) */
+#define CONFIG_HEADERS_MAX   32 /* of a fallback, besides `auth` */
+#define CONFIG_MODELS_MAX    4096
 
 /* One assignment. */
 struct setting {
@@ -40,6 +43,17 @@ struct target {
     struct layer layer;
 };
 
+struct fallback {
+    struct config_fallback is; /* what the outside sees; its headers are those below */
+    char name[CONFIG_NAME_MAX + 1];
+    bool left_out;
+    struct span key; /* H of its base */
+    char *models;    /* `is.models`, CONFIG_MODELS_MAX bytes; NULL: no `model` yet */
+    /* The first place is `auth`'s. */
+    const char *headers[1 + CONFIG_HEADERS_MAX];
+    unsigned header_lines[1 + CONFIG_HEADERS_MAX];
+};
+
 /* All that it points to is in its own memory, itself included. */
 struct config {
     struct arena memory;
@@ -52,6 +66,8 @@ struct config {
     unsigned target_room;
     struct target **targets; /* file order */
     struct target **ranked;  /* least specific first */
+    unsigned fallback_count;
+    struct fallback **fallbacks; /* file order, left out ones too; NULL: there are none */
 };
 
 /* Who sets `option` for this host and model: the layer, NULL for the default. */

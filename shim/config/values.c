@@ -3,6 +3,8 @@
  */
 #include "config/values.h"
 
+#include "config/place.h"
+
 /* Decimal number without sign or exponent, as millionths. No strtod: it obeys the locale. */
 static bool parse_millionths(struct span text, bool whole, uint64_t *out)
 {
@@ -100,12 +102,69 @@ static bool parse_statuses(struct span text, struct status_set *set)
     return true;
 }
 
+static bool is_control(char c)
+{
+    return (unsigned char)c < 0x20 || c == 0x7f;
+}
+
+bool value_next_name(struct span *names, struct span *name)
+{
+    size_t len = 0;
+
+    *names = span_trim(*names);
+    while (len < names->len && !strchr(", \t", names->ptr[len]))
+        len++;
+    *name = span_of(names->ptr, len);
+    bool found = names->len > 0;
+    *names = span_trim(span_skip(*names, len));
+    if (names->len > 0 && names->ptr[0] == ',')
+        *names = span_skip(*names, 1);
+    return found;
+}
+
+bool value_add_name(struct value *value, struct span name)
+{
+    size_t at = strlen(value->text), gap = at > 0 ? 2 : 0;
+
+    if (at + gap + name.len >= VALUE_TEXT_MAX)
+        return false;
+    memcpy(value->text + at, ", ", gap);
+    memcpy(value->text + at + gap, name.ptr, name.len);
+    value->text[at + gap + name.len] = '\0';
+    return true;
+}
+
+static bool parse_names(struct span text, struct value *value)
+{
+    struct span name;
+
+    while (value_next_name(&text, &name)) {
+        for (size_t i = 0; i < name.len; i++)
+            if (is_control(name.ptr[i]))
+                return false;
+        if (name.len == 0 || !value_add_name(value, name))
+            return false;
+    }
+    return true;
+}
+
 static void keep_text(struct value *value, struct span text)
 {
     size_t len = text.len < VALUE_TEXT_MAX - 1 ? text.len : VALUE_TEXT_MAX - 1;
 
     memcpy(value->text, text.ptr, len);
     value->text[len] = '\0';
+}
+
+/* "" is none: that takes the base of a wider target back. */
+static bool parse_base(struct span text, struct value *value)
+{
+    struct place_base base = {.text = text};
+
+    if (text.len > 0 && place_base_parse(text, &base))
+        return false;
+    keep_text(value, base.text);
+    return true;
 }
 
 bool value_parse(const struct option *option, struct span text, struct value *out)
@@ -136,15 +195,30 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
         good = parse_choice(option, text, &value.number);
         break;
     case VALUE_NAMES:
+        good = parse_names(text, &value);
+        break;
     case VALUE_BASE:
+        good = parse_base(text, &value);
+        break;
     case VALUE_ADDRESS:
-        good = true;
+        good = text.len == 0 || place_address_write(text, value.text, VALUE_TEXT_MAX - 1) > 0;
         break;
     }
     if (!good)
         return false;
-    keep_text(&value, text);
+    if (!value.text[0]) /* else it is spelled anew already */
+        keep_text(&value, text);
     *out = value;
+    return true;
+}
+
+static bool append_names(struct span text, struct value *value)
+{
+    struct value more = *value;
+
+    if (!parse_names(text, &more))
+        return false;
+    *value = more;
     return true;
 }
 
@@ -153,6 +227,8 @@ bool value_append(const struct option *option, struct span text, struct value *v
     struct value more;
     size_t len = strlen(value->text);
 
+    if (option->type == VALUE_NAMES)
+        return append_names(span_trim(text), value);
     if (option->type != VALUE_STATUS || !value_parse(option, text, &more) ||
         len + 2 + strlen(more.text) >= VALUE_TEXT_MAX)
         return false;

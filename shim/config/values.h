@@ -11,13 +11,23 @@
 struct value {
     uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index) */
     struct status_set statuses;
-    char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH,
-                                 NAMES, BASE and ADDRESS */
+    char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH, and
+                                 spelled in one way for NAMES, BASE and ADDRESS */
 };
 
 /* False: not a value of this option, or out of range; *out untouched. */
 bool value_parse(const struct option *option, struct span text, struct value *out);
-/* Adds another occurrence of a list key. */
+/* Adds another occurrence of a list key; false: *value is as it was. */
 bool value_append(const struct option *option, struct span text, struct value *value);
+static inline bool value_is_list(const struct option *option)
+{
+    return option->type == VALUE_STATUS || option->type == VALUE_NAMES;
+}
+
+/* Takes the next name off a list of them, separated by commas or blanks; false at its end. Between
+ * two commas there is an empty one. */
+bool value_next_name(struct span *names, struct span *name);
+/* Adds one to the text of a list; false: there is no room. */
+bool value_add_name(struct value *value, struct span name);
 
 #endif

@@ -20,8 +20,8 @@ struct expected {
 static const struct expected bad_files[] = {
     {"[nonsense]\n", 1, "[nonsense]", "found an unknown section"},
     {"[]\n", 1, "[]", "unknown section"},
-    {"[fallback x]\nhost = y\n", 1, "[fallback x]", "unknown section"},
-    {"[Breaker]\n", 1, "[Breaker]", "[breaker] or [target NAME]"},
+    {"[fallbacks]\n", 1, "[fallbacks]", "unknown section"},
+    {"[Breaker]\n", 1, "[Breaker]", "[breaker], [target NAME] or [fallback NAME]"},
     {"[breaker\nmode = off\n", 1, "[breaker", "found no ']'"},
     {"[breaker] x\n", 1, "[breaker] x", "more behind the ']'"},
     {"[target [::1]:80]\n", 1, "[target [::1]:80]", "more behind the ']'"},
