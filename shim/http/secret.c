@@ -26,23 +26,19 @@ static const struct span harmless_names[] = {
 };
 
 static const struct span secret_words[] = {
-    SPAN_LIT("key"),           SPAN_LIT("keys"),          SPAN_LIT("keyid"),
-    SPAN_LIT("apikeys"),       SPAN_LIT("token"),         SPAN_LIT("auth"),
-    SPAN_LIT("authz"),         SPAN_LIT("authorization"), SPAN_LIT("authentication"),
-    SPAN_LIT("secret"),        SPAN_LIT("signature"),     SPAN_LIT("sig"),
-    SPAN_LIT("hmac"),          SPAN_LIT("credential"),    SPAN_LIT("credentials"),
-    SPAN_LIT("password"),      SPAN_LIT("passwd"),        SPAN_LIT("passphrase"),
-    SPAN_LIT("pass"),          SPAN_LIT("pwd"),           SPAN_LIT("cookie"),
-    SPAN_LIT("session"),       SPAN_LIT("sessionid"),     SPAN_LIT("sid"),
-    SPAN_LIT("jwt"),           SPAN_LIT("bearer"),        SPAN_LIT("oauth"),
-    SPAN_LIT("sso"),           SPAN_LIT("dpop"),          SPAN_LIT("csrf"),
-    SPAN_LIT("xsrf"),          SPAN_LIT("assertion"),     SPAN_LIT("accesskeyid"),
-    SPAN_LIT("awsaccesskeyid")};
+    SPAN_LIT("authz"),      SPAN_LIT("authorization"), SPAN_LIT("authentication"),
+    SPAN_LIT("sig"),        SPAN_LIT("hmac"),          SPAN_LIT("passwd"),
+    SPAN_LIT("passphrase"), SPAN_LIT("pass"),          SPAN_LIT("pwd"),
+    SPAN_LIT("session"),    SPAN_LIT("sid"),           SPAN_LIT("jwt"),
+    SPAN_LIT("bearer"),     SPAN_LIT("sso"),           SPAN_LIT("dpop"),
+    SPAN_LIT("csrf"),       SPAN_LIT("xsrf"),          SPAN_LIT("assertion"),
+};
 
-/* Where words were written as one: accessToken, subscriptionkey. */
+/* Alone, or where words were written as one: token, accessToken, oauth. */
 static const struct span word_ends[] = {
-    SPAN_LIT("key"),      SPAN_LIT("token"),  SPAN_LIT("secret"), SPAN_LIT("signature"),
-    SPAN_LIT("password"), SPAN_LIT("cookie"), SPAN_LIT("auth"),
+    SPAN_LIT("key"),      SPAN_LIT("keys"),      SPAN_LIT("keyid"),      SPAN_LIT("token"),
+    SPAN_LIT("secret"),   SPAN_LIT("signature"), SPAN_LIT("credential"), SPAN_LIT("credentials"),
+    SPAN_LIT("password"), SPAN_LIT("cookie"),    SPAN_LIT("auth"),       SPAN_LIT("sessionid"),
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -170,8 +166,6 @@ bool secret_is_header(struct span line)
     if (is_several_lines(line))
         return true;
     const char *end = memchr(line.ptr, ':', line.len);
-    if (!end)
-        end = memchr(line.ptr, ';', line.len);
     struct span name = end ? span_of(line.ptr, (size_t)(end - line.ptr)) : line;
     if (name.len > sizeof buf || is_secret_name(judged_form(name, buf)))
         return true;

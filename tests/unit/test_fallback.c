@@ -311,13 +311,10 @@ static void named_bases(void **state)
         "https://api.openai.com./v1", "https://api.openai.com/v1//",
     };
     static const char *const bad[] = {
-        "http://api.openai.com/v1",
-        "https://api.openai.com:8443/v1",
-        "https://openai.com/v1",
-        "https://api.openai.com/V1",
-        "https://api.openai.com/v",
-        "https://api.openai.com/v1/chat/completions/x",
-        CONFIG_NO_BASE,
+        "http://api.openai.com/v1",     "https://api.openai.com:8443/v1",
+        "https://openai.com/v1",        "https://api.openai.com/V1",
+        "https://api.openai.com/v",     "https://api.openai.com/v1/chat/completions/x",
+        "http://api.openai.com:443/v1", CONFIG_NO_BASE,
         "https://api.openai.com/v1/ch",
     };
 
@@ -411,6 +408,22 @@ static void clear_text(void **state)
     assert_misfit(FALLBACK_CLEAR_TEXT);
 }
 
+/* What the key was made of may be another copy of the URL, or stand for another request. */
+static void another_path(void **state)
+{
+    (void)state;
+    ask("https://a.example/model/m/invoke", "m", "https://b.example/v1", "m:x");
+    assert_url("https://b.example/v1/model/x/invoke");
+    question.call.url.path = SPAN_LIT("/b/model/longer/invoke");
+    assert_int_equal(fallback_plan(&question.call, &question.fallback, &question.plan),
+                     FALLBACK_FITS);
+    assert_string_equal(question.plan.url, "https://b.example/v1/model/x/invoke");
+    question.call.url.path = SPAN_LIT("/v1/files");
+    question.fallback.models = "";
+    assert_int_equal(fallback_plan(&question.call, &question.fallback, &question.plan),
+                     FALLBACK_BASE);
+}
+
 /* Several reasons at once: that which comes first in the enum is told. */
 static void order_of_reasons(void **state)
 {
@@ -479,6 +492,7 @@ int main(void)
         cmocka_unit_test(foreign_or_not),
         cmocka_unit_test(itself),
         cmocka_unit_test(clear_text),
+        cmocka_unit_test(another_path),
         cmocka_unit_test(order_of_reasons),
         cmocka_unit_test(lengths),
         cmocka_unit_test(texts),

@@ -82,8 +82,10 @@ static void headers_that_are_secret(void **state)
         "DPoP",
         "X-JWT-Assertion",
         "X-Passwd",
+        "X-SID",
         "X-CSRF",
         "AWSAccessKeyId",
+        "X-ClientCredential",
     };
 
     (void)state;
@@ -236,7 +238,7 @@ static void parameter_names(void **state)
     static const char *const open[] = {
         "api-version", "alt",   "beta", "sv",  "se",         "sr",      "sp", "stream",
         "max_tokens",  "codec", "$alt", "zip", "k%2565y",    "keyword", "",   "%",
-        "%6",          "+",     "q",    "ke%", "X-Amzn-Foo", "monkeys",
+        "%6",          "+",     "q",    "ke%", "X-Amzn-Foo", "keyed",
     };
     char long_name[300];
 
