@@ -163,25 +163,44 @@ static bool same_stamp(const struct file_stamp *a, const struct file_stamp *b)
            same_time(a->mtime, b->mtime) && same_time(a->ctime, b->ctime);
 }
 
-/* The first problem of a load, for the log, and whether any is one that stays. */
+#define MILD_LOGGED_MAX 8 /* of the problems that leave the configuration good */
+
+/* The first problem of a load that leaves none good, for the log, and whether any is one that
+ * stays. */
 struct load_trouble {
     char text[PROCESS_TROUBLE_SIZE];
     bool lasting;
+    unsigned mild;
 };
+
+/* Under the lock. Which log they are for is known when all is read; not on the stack, as paths. */
+static struct {
+    char text[PROCESS_TROUBLE_SIZE];
+    bool warning;
+} mild[MILD_LOGGED_MAX];
+
+static void write_problem(const struct config_problem *problem, char text[PROCESS_TROUBLE_SIZE])
+{
+    char line[16] = "";
+
+    if (problem->line)
+        snprintf(line, sizeof line, ":%u", problem->line);
+    snprintf(text, PROCESS_TROUBLE_SIZE, "%.130s%s: %.40s: %.120s", problem->file, line,
+             problem->key, problem->text);
+}
 
 static void note_problem(const struct config_problem *problem, void *data)
 {
     struct load_trouble *found = data;
 
-    found->lasting |= !problem->passing;
-    if (*found->text)
-        return;
-    if (problem->line)
-        snprintf(found->text, sizeof found->text, "%.150s:%u: %.40s: %.100s", problem->file,
-                 problem->line, problem->key, problem->text);
-    else
-        snprintf(found->text, sizeof found->text, "%.150s: %.40s: %.100s", problem->file,
-                 problem->key, problem->text);
+    if (!problem->skipped && !problem->warning) {
+        found->lasting |= !problem->passing;
+        if (!*found->text)
+            write_problem(problem, found->text);
+    } else if (found->mild < MILD_LOGGED_MAX) {
+        mild[found->mild].warning = problem->warning;
+        write_problem(problem, mild[found->mild++].text);
+    }
 }
 
 /*
@@ -210,6 +229,18 @@ static void log_config_trouble(const char *text)
         log_write(path, &event, process_clock->wall_ms());
 }
 
+static void log_mild_trouble(const struct config *config, unsigned count)
+{
+    for (unsigned i = 0; i < count; i++) {
+        struct log_event event = {
+            .event = "config",
+            .cause = mild[i].warning ? "of little use" : "left out, the rest is in force",
+            .detail = mild[i].text,
+        };
+        process_log(config, &event);
+    }
+}
+
 static const char *config_path(char *buf, size_t size)
 {
     const struct environment *env = environment_get();
@@ -229,10 +260,12 @@ static void load_config(void)
     stamp = stamp_of(path); /* before reading: an edit in between shows at the next look */
     struct config *config = config_load(&source, note_problem, &found);
     load_anew = !config && !found.lasting;
-    if (config)
-        atomic_store_explicit(&config_now, config, memory_order_release);
-    else
+    if (!config) {
         log_config_trouble(found.text);
+        return;
+    }
+    atomic_store_explicit(&config_now, config, memory_order_release);
+    log_mild_trouble(config, found.mild);
 }
 
 /* One thread a second looks at the file; the others go on with what is there. */

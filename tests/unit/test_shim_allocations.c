@@ -128,6 +128,14 @@ static void body_everything(void)
     write_ini("failure_threshold = 5", 256);
     advance(2);
     one_call("a reload", 200);
+    write_ini(
+        "fallback = f, gone\n[fallback left]\nauth = A: b\n[fallback f]\nbase = http://h:1/v1\n"
+        "model = a:b, c:{model}\nauth = Name: ${VAR}\nheader = X: y\n",
+        0);
+    advance(2);
+    one_call("fallbacks, and some left out", 200);
+    CHECK(size_of(log_path) > 0);
+    CHECK(truncate(log_path, 0) == 0);
     write_ini("no_such_key = 1", 0);
     advance(2);
     one_call("a bad reload", 200);

@@ -1,6 +1,8 @@
 /* What the log is told of calls; see shim_fixture.h. */
 #include "shim_fixture.h"
 
+#include <sys/stat.h>
+
 /* The log's n-th line (from 0) into `line`; false: there are fewer. */
 static bool read_log(unsigned n, char *line, int size)
 {
@@ -89,10 +91,69 @@ static void body_refusals_in_disorder_are_one_line(void)
     CHECK(read_log(3, line, sizeof line) && !read_log(4, line, sizeof line));
 }
 
+static void write_ini(const char *text)
+{
+    static char path[128];
+
+    snprintf(path, sizeof path, "%s/breaker.ini", getenv("HOME"));
+    setenv("BREAKER_CONFIG", path, 1);
+    FILE *file = fopen(path, "w");
+    CHECK(file && fchmod(fileno(file), 0600) == 0 && fputs(text, file) >= 0);
+    CHECK(fclose(file) == 0);
+}
+
+/* A fallback that is left out costs nothing else: told once per load, in the log of the file. */
+static void body_what_is_left_out_is_told(void)
+{
+    char line[2048], text[1024];
+    size_t len;
+
+    log_beside_the_table();
+    len = (size_t)snprintf(text, sizeof text,
+                           "[breaker]\nfailure_threshold = 2\nlog = %s\n"
+                           "fallback_address = [::1]:443\nfallback =",
+                           getenv("BREAKER_LOG"));
+    unsetenv("BREAKER_LOG");
+    for (unsigned i = 0; i < 9; i++)
+        len += (size_t)snprintf(text + len, sizeof text - len, " f%u", i);
+    snprintf(text + len, sizeof text - len, "\n[fallback x]\nauth = A: canary\n");
+    write_ini(text);
+    CHECK(call_status("m", 500) == SHIM_ADMITTED && call_status("m", 500) == SHIM_ADMITTED);
+    CHECK(call_status("m", 500) == SHIM_REFUSED); /* after two: the rest is in force */
+    unlink(getenv("BREAKER_CONFIG"));
+    setenv("BREAKER_LOG", strstr(text, "log = ") + 6, 1);
+    *strchr(getenv("BREAKER_LOG"), '\n') = '\0';
+    CHECK(read_log(0, line, sizeof line) && strstr(line, "\"event\":\"config\""));
+    CHECK(strstr(line, "breaker.ini:4: fallback_address: expected a name") &&
+          strstr(line, "\"cause\":\"of little use\""));
+    CHECK(read_log(1, line, sizeof line) && strstr(line, "breaker.ini:6: [fallback x]: expected"));
+    CHECK(strstr(line, "\"cause\":\"left out, the rest is in force\"") && !strstr(line, "canary"));
+    CHECK(read_log(7, line, sizeof line) && strstr(line, "found \\\"f5\\\""));
+    CHECK(read_log(8, line, sizeof line) && !strstr(line, "config")); /* eight are enough */
+    unlink(getenv("BREAKER_LOG"));
+}
+
+/* The one that matters is told, not the one before. */
+static void body_a_bad_file_is_told_by_what_makes_it_bad(void)
+{
+    static struct shim_call call;
+    char line[2048];
+
+    log_beside_the_table();
+    write_ini("[fallback x]\n\n[breaker]\nfallback_address = y\nnonsense = 1\n");
+    CHECK(open_path(&call, "/v1/chat/completions") == SHIM_UNCOVERED);
+    unlink(getenv("BREAKER_CONFIG"));
+    CHECK(read_log(0, line, sizeof line) && strstr(line, "breaker.ini:5: nonsense: expected"));
+    CHECK(!read_log(1, line, sizeof line));
+    unlink(getenv("BREAKER_LOG"));
+}
+
 IN_CHILD(the_log_tells_of_states_as_shown, "")
 IN_CHILD(a_trip_from_closed_is_told_so, "degrade_threshold=5")
 IN_CHILD(refusals_are_told_by_their_total, "")
 IN_CHILD(refusals_in_disorder_are_one_line, "")
+IN_CHILD(what_is_left_out_is_told, "")
+IN_CHILD(a_bad_file_is_told_by_what_makes_it_bad, "")
 
 int main(void)
 {
@@ -101,6 +162,8 @@ int main(void)
         cmocka_unit_test(test_a_trip_from_closed_is_told_so),
         cmocka_unit_test(test_refusals_are_told_by_their_total),
         cmocka_unit_test(test_refusals_in_disorder_are_one_line),
+        cmocka_unit_test(test_what_is_left_out_is_told),
+        cmocka_unit_test(test_a_bad_file_is_told_by_what_makes_it_bad),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
