@@ -1,4 +1,5 @@
 /* Values out of text: the same in every locale, exact at the bounds. */
+#include "config/place.h"
 #include "config/values.h"
 
 #include <locale.h>
@@ -112,6 +113,114 @@ static void lists_add_up(void **state)
     assert_false(value_append(&options[OPTION_mode], SPAN_LIT("off"), &value));
 }
 
+static void assert_text(enum config_option option, const char *text, const char *expected)
+{
+    struct value value;
+
+    assert_true(value_parse(&options[option], span_str(text), &value));
+    assert_string_equal(value.text, expected);
+}
+
+static void names_are_listed_in_one_way(void **state)
+{
+    (void)state;
+    const struct option *option = &options[OPTION_fallback];
+    struct value value;
+    char full[VALUE_TEXT_MAX];
+
+    assert_text(OPTION_fallback, "", "");
+    assert_text(OPTION_fallback, " a ", "a");
+    assert_text(OPTION_fallback, "a,b\tc , d,", "a, b, c, d");
+    assert_none(OPTION_fallback, ",");
+    assert_none(OPTION_fallback, "a,,b");
+    assert_none(OPTION_fallback, "a\x7f");
+    assert_true(value_parse(option, SPAN_LIT(""), &value));
+    assert_true(value_append(option, SPAN_LIT("a b"), &value));
+    assert_true(value_append(option, SPAN_LIT(""), &value));
+    assert_true(value_append(option, SPAN_LIT("c"), &value));
+    assert_false(value_append(option, SPAN_LIT("d,,e"), &value));
+    assert_string_equal(value.text, "a, b, c");
+    for (size_t i = 0; i < sizeof full; i++)
+        full[i] = "a,"[i % 2];
+    assert_true(value_parse(option, span_of(full, 2 * 170), &value));
+    assert_int_equal(strlen(value.text), 3 * 170 - 2);
+    assert_false(value_parse(option, span_of(full, 2 * 171 + 1), &value));
+    assert_false(value_append(option, SPAN_LIT("b,c"), &value));
+    assert_int_equal(strlen(value.text), 3 * 170 - 2);
+}
+
+static void addresses_are_spelled_as_keys(void **state)
+{
+    (void)state;
+    static const char *const none[] = {
+        "h",
+        "h:",
+        "h:0",
+        "h:08",
+        "h:65536",
+        "h:1x",
+        "h:+1",
+        ":80",
+        ".:80",
+        "::1:80",
+        "[::1]",
+        "[::1]80",
+        "[]:80",
+        "[::g]:80",
+        "[1.2.3.4]:80",
+        "[fe80::1%eth0]:80",
+        "h%41:80",
+        "http://h:80",
+        "h/x:80",
+        "u@h:80",
+        "a b:80",
+        "[1:2:3:4:5:6:7]:80",
+        "[1:2:3:4:5:6:7:8:9]:80",
+        "[1::2::3]:80",
+        "[12345::]:80",
+        "[:::]:80",
+    };
+
+    assert_text(OPTION_fallback_address, "", "");
+    assert_text(OPTION_fallback_address, " GPU2.Internal.:8000 ", "gpu2.internal:8000");
+    assert_text(OPTION_fallback_address, "h:443", "h:443");
+    assert_text(OPTION_fallback_address, "10.0.0.1:65535", "10.0.0.1:65535");
+    assert_text(OPTION_fallback_address, "[FE80::1]:1", "[fe80::1]:1");
+    assert_text(OPTION_fallback_address, "[::ffff:1.2.3.4]:1", "[::ffff:1.2.3.4]:1");
+    assert_text(OPTION_fallback_address, "[1:2:3:4:5:6:7:8]:1", "[1:2:3:4:5:6:7:8]:1");
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_none(OPTION_fallback_address, none[i]);
+}
+
+static void this_machine_is_known(void **state)
+{
+    (void)state;
+    static const char *const here[] = {"localhost",        "LocalHost.",      "a.localhost",
+                                       "127.0.0.1",        "127.255.255.255", "[::1]",
+                                       "[0:0:0:0:0:0:0:1]"};
+    static const char *const elsewhere[] = {"",
+                                            "localhost.example",
+                                            "notlocalhost",
+                                            "127.example",
+                                            "127.0.0.1.example",
+                                            "128.0.0.1",
+                                            "127.0.0.256",
+                                            "127.0.0",
+                                            "[::]",
+                                            "[::2]",
+                                            "[1::1]",
+                                            "[::1",
+                                            "::1",
+                                            "[::ffff:127.0.0.1]"};
+
+    for (size_t i = 0; i < sizeof here / sizeof *here; i++)
+        if (!place_is_loopback(span_str(here[i])))
+            fail_msg("%s", here[i]);
+    for (size_t i = 0; i < sizeof elsewhere / sizeof *elsewhere; i++)
+        if (place_is_loopback(span_str(elsewhere[i])))
+            fail_msg("%s", elsewhere[i]);
+}
+
 static void every_default_is_a_value(void **state)
 {
     (void)state;
@@ -139,6 +248,9 @@ int main(void)
         cmocka_unit_test(no_locale_matters),
         cmocka_unit_test(words),
         cmocka_unit_test(lists_add_up),
+        cmocka_unit_test(names_are_listed_in_one_way),
+        cmocka_unit_test(addresses_are_spelled_as_keys),
+        cmocka_unit_test(this_machine_is_known),
         cmocka_unit_test(every_default_is_a_value),
         cmocka_unit_test(keys_are_found),
     };
