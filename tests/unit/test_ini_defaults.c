@@ -63,7 +63,7 @@ static void each_key_stands_once_with_default_and_text(void **state)
     config_free(config);
 }
 
-/* failure_status may repeat: the loader would not tell. */
+/* Lists may repeat: the loader would not tell. */
 static void no_key_repeats(void **state)
 {
     (void)state;
@@ -88,6 +88,14 @@ static void examples_are_right(void **state)
     assert_true(config_target(config, 0, &target));
     assert_int_equal(policy_of(config, "api.anthropic.com", "claude-x").breaker.failure_threshold,
                      8);
+    assert_string_equal(policy_of(config, "api.openai.com", "gpt-4o").fallback,
+                        "openrouter, local");
+    assert_string_equal(config_fallback(config, SPAN_LIT("openrouter"))->headers[0],
+                        "Authorization: Bearer ${OPENROUTER_API_KEY}");
+    assert_string_equal(config_fallback(config, SPAN_LIT("local"))->models, "*:llama3.2");
+    assert_string_equal(policy_of(config, "gpu2.internal:8000", NULL).fallback_address,
+                        "gpu3.internal:8000");
+    assert_false(policy_of(config, "a.bank.example", NULL).allow_fallbacks);
     config_free(config);
 }
 
