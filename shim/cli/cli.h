@@ -64,6 +64,8 @@ void cli_text_json(FILE *out, struct span text);
 void cli_text_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A config_report: "PREFIXfile:line: key: text" on stderr; `data` is the prefix, or NULL. */
 void cli_text_problem(const struct config_problem *problem, void *data);
+/* The same, but as a warning of this command where the configuration is good all the same. */
+void cli_text_problem_or_warning(const struct config_problem *problem, void *data);
 
 /* One setting with its origin, as a line behind `indent`. */
 void cli_text_setting(const char *indent, const char *key, const struct config_value *value);
@@ -91,8 +93,12 @@ bool cli_settings_set_path(const char *name, const char *path);
 bool cli_settings_sets(const char *set, struct span key);
 
 /* Reads the configuration as the library does: found by the environment. NULL when there is any
- * problem. `path` (PATH_MAX bytes) becomes the file's, or "". */
+ * problem but those that leave it good. `path` (PATH_MAX bytes) becomes the file's, or "". */
 struct config *cli_settings_load(char *path, config_report *report, void *data);
+/* The same, with the ${VAR} of fallbacks looked up here and now. */
+struct config *cli_settings_load_strictly(char *path, config_report *report, void *data);
+/* getenv(), as config_source.variable wants it. */
+const char *cli_settings_variable(const char *name);
 
 /* config_explain(), with "--set" as the origin of what `own`, the --set of this very command (NULL:
  * none), sets. */
@@ -131,7 +137,7 @@ struct cli_context {
  * CLI_OK, or the exit code after a complaint. */
 int cli_context_open(struct cli_context *context);
 /* The same for who needs a good one: a bad one's problems are told as `check` tells them, and it is
- * CLI_WRONG. */
+ * CLI_WRONG. Of a good one there are warnings too. */
 int cli_context_open_good(struct cli_context *context);
 void cli_context_close(struct cli_context *context); /* accepts a zeroed struct */
 

@@ -56,7 +56,7 @@ static int find_table(struct cli_context *context)
 static void load(struct cli_context *context, char *prefix)
 {
     memset(context, 0, sizeof *context);
-    context->config = cli_settings_load(context->ini, cli_text_problem, prefix);
+    context->config = cli_settings_load(context->ini, cli_text_problem_or_warning, prefix);
     context->config_good = context->config != NULL;
 }
 

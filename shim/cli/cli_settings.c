@@ -144,11 +144,14 @@ static bool merge_set(const struct cli_settings *settings)
     return done;
 }
 
-/* What is judged here alone came from the command line, whatever carries it later. */
+/* What is judged here alone came from the command line, whatever carries it later. Which fallbacks
+ * there are is known where the file is read. */
 static void problem_of_option(const struct config_problem *problem, void *data)
 {
     struct config_problem shown = *problem;
 
+    if (problem->skipped || problem->warning)
+        return;
     snprintf(shown.file, sizeof shown.file, "--set");
     cli_text_problem(&shown, data);
 }
@@ -184,7 +187,13 @@ int cli_settings_apply(struct cli_settings *settings)
     return code;
 }
 
-struct config *cli_settings_load(char *path, config_report *report, void *data)
+const char *cli_settings_variable(const char *name)
+{
+    return getenv(name);
+}
+
+static struct config *load(char *path, const char *(*variable)(const char *name),
+                           config_report *report, void *data)
 {
     char buf[PATH_MAX];
     bool named;
@@ -195,8 +204,19 @@ struct config *cli_settings_load(char *path, config_report *report, void *data)
         .path = found,
         .set = getenv("BREAKER_SET"),
         .environ = (const char *const *)environ,
+        .variable = variable,
     };
 
     snprintf(path, PATH_MAX, "%s", found ? found : "");
     return config_load(&source, report, data);
+}
+
+struct config *cli_settings_load(char *path, config_report *report, void *data)
+{
+    return load(path, NULL, report, data);
+}
+
+struct config *cli_settings_load_strictly(char *path, config_report *report, void *data)
+{
+    return load(path, cli_settings_variable, report, data);
 }

@@ -120,6 +120,13 @@ void cli_text_problem(const struct config_problem *problem, void *data)
     fprintf(stderr, "%s%s%s: %s%s%s\n", prefix, file, line, key, *key ? ": " : "", text);
 }
 
+void cli_text_problem_or_warning(const struct config_problem *problem, void *data)
+{
+    char warning[] = "breaker: warning: ";
+
+    cli_text_problem(problem, problem->skipped || problem->warning ? warning : data);
+}
+
 void cli_text_setting(const char *indent, const char *key, const struct config_value *value)
 {
     char text[sizeof value->text], origin[4 * sizeof value->origin];

@@ -38,29 +38,33 @@ static const struct argp check_argp = {
     .children = children,
 };
 
-/* A file that is judged alone, and what it was called. */
+/* A file that is judged alone, what it was called, and what was told of it. */
 struct named_file {
     const char *typed;
     char path[PATH_MAX];
+    unsigned problems;
 };
 
 /* Under the name that was typed. */
 static void tell_of_file(const struct config_problem *problem, void *data)
 {
-    const struct named_file *file = data;
+    struct named_file *file = data;
     struct config_problem shown = *problem;
 
+    file->problems++;
     if (strncmp(problem->file, file->path, sizeof shown.file - 1) == 0)
         snprintf(shown.file, sizeof shown.file, "%s", file->typed);
     cli_text_problem(&shown, NULL);
 }
 
-/* A file alone, as it would be judged wherever it is put: the environment has no say. */
+/* A file alone, as it would be judged wherever it is put: the environment has no say, but for the
+ * ${VAR} of fallbacks. */
 static int check_file(const char *typed)
 {
     static const char *const no_environ[] = {NULL};
     struct named_file file = {.typed = typed};
-    struct config_source source = {.path = file.path, .environ = no_environ};
+    struct config_source source = {
+        .path = file.path, .environ = no_environ, .variable = cli_settings_variable};
     char safe[PATH_MAX], *directory = getcwd(NULL, 0);
 
     int len = snprintf(file.path, sizeof file.path, "%s%s%s",
@@ -72,9 +76,9 @@ static int check_file(const char *typed)
         return CLI_WRONG;
     }
     struct config *config = config_load(&source, tell_of_file, &file);
-    if (!config)
-        return CLI_WRONG;
     config_free(config);
+    if (!config || file.problems > 0)
+        return CLI_WRONG;
     cli_text_safe(span_str(typed), safe, sizeof safe);
     printf("%s: all is well\n", safe);
     return CLI_OK;
@@ -91,13 +95,23 @@ static bool all_defaults(const struct config *config)
     return true;
 }
 
+/* `data`: how many were told. */
+static void count_and_tell(const struct config_problem *problem, void *data)
+{
+    unsigned *count = data;
+
+    ++*count;
+    cli_text_problem(problem, NULL);
+}
+
 /* What programs that start here and now would find. */
 static int check_here(void)
 {
     char path[PATH_MAX], safe[PATH_MAX];
-    struct config *config = cli_settings_load(path, cli_text_problem, NULL);
-    unsigned found = cli_find_unknown_variables(cli_text_problem, NULL);
+    unsigned found = 0;
+    struct config *config = cli_settings_load_strictly(path, count_and_tell, &found);
 
+    found += cli_find_unknown_variables(cli_text_problem, NULL);
     if (config)
         found += cli_find_unusable_files(config, cli_text_problem, NULL);
     if (!config || found) {

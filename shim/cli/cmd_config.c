@@ -5,9 +5,12 @@
 
 #include <stdlib.h>
 
+enum { KEY_JSON = 1 };
+
 struct view {
     struct cli_settings settings;
     const char *key;
+    bool json;
 };
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -17,6 +20,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     switch (key) {
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &view->settings;
+        return 0;
+    case KEY_JSON:
+        view->json = true;
         return 0;
     case ARGP_KEY_ARG:
         if (view->key)
@@ -28,12 +34,18 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     }
 }
 
+static const struct argp_option config_options[] = {
+    {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
+    {0},
+};
 static const struct argp_child children[] = {{&cli_settings_argp, 0, NULL, 0}, {0}};
 static const struct argp config_argp = {
+    .options = config_options,
     .parser = parse,
     .args_doc = "[HOST[:PORT][/MODEL]]",
     .doc = "Show every setting in force, its value, and where it came from; for a host or a model, "
-           "as its target has it."
+           "as its target has it. Without one, the fallbacks too, with the names of their headers "
+           "alone."
            "\vLines that begin with # are remarks. Exit code 1: the configuration is bad (see "
            "`breaker check`), so that none is in force.",
     .children = children,
@@ -71,48 +83,190 @@ static bool counts_for_host(const struct config *config, struct span host)
     return policy.scope == SCOPE_HOST;
 }
 
-/* `own`: the --set of this very command. False: the configuration cannot tell of one of its own
- * options. */
-static bool print_all(const struct config *config, struct span host, struct span model,
-                      const char *own)
-{
-    struct config_value value;
+/* What is to be shown, of which host and model. */
+struct shown {
+    struct config *config;
+    const char *own; /* the --set of this very command, or NULL */
+    const char *path;
+    const char *key; /* as a printable key; NULL: what holds everywhere */
+    struct span host, model;
+    bool host_alone; /* scope = host: what is asked of the model is the host's */
+};
 
-    for (int i = 0; i < OPTION_COUNT; i++) {
-        const struct config_option_info *info = config_option_info((enum config_option)i);
-        if (!info || !cli_settings_explain(config, (enum config_option)i, host, model, own, &value))
-            return false;
-        /* What holds for the whole process is not repeated for a host. */
-        if (!host.ptr || !info->global)
-            cli_text_setting("", info->key, &value);
-    }
-    return true;
+/* The n-th option, if it is to be shown: what holds for the whole process is not repeated for a
+ * host. */
+static bool take_option(const struct shown *shown, int n, const struct config_option_info **info,
+                        struct config_value *value)
+{
+    enum config_option option = (enum config_option)n;
+
+    *info = config_option_info(option);
+    return *info && (!shown->host.ptr || !(*info)->global) &&
+           cli_settings_explain(shown->config, option, shown->host,
+                                shown->host_alone ? SPAN_NONE : shown->model, shown->own, value);
 }
 
-static int show(const char *key, const char *own)
+/* Where a [fallback NAME] stands, as the origins of options are told. */
+static void origin_of(const struct shown *shown, const struct config_fallback *fallback,
+                      char origin[PATH_MAX + 16])
 {
-    char path[PATH_MAX], safe[PATH_MAX], prefix[] = "breaker: ";
-    struct span host = SPAN_NONE, model = SPAN_NONE;
-    struct config *config = cli_settings_load(path, cli_text_problem, prefix);
+    snprintf(origin, PATH_MAX + 16, "%s:%u", shown->path, fallback->line);
+}
 
-    if (!config)
-        return CLI_WRONG;
-    cli_text_safe(span_str(path), safe, sizeof safe);
-    printf("# %s\n", *path ? safe : "no breaker.ini");
+/* Its value may be a secret. */
+static struct span name_of(const char *header)
+{
+    return span_of(header, strcspn(header, ":"));
+}
+
+/* --- for people --------------------------------------------------------------------------------
+ */
+
+/* `text` may be longer than an option's value. */
+static void print_member(const char *key, struct span text, const char *mask, const char *origin)
+{
+    size_t size = 4 * (text.len + strlen(origin)) + 2;
+    char *safe = malloc(size);
+
+    if (!safe)
+        return;
+    size_t len = cli_text_safe(text, safe, size);
+    cli_text_safe(span_str(origin), safe + len + 1, size - len - 1);
+    printf("%-18s = %s%-*s # %s\n", key, safe, len < 32 ? 32 - (int)len : 0, mask, safe + len + 1);
+    free(safe);
+}
+
+static void print_fallback(const struct shown *shown, const struct config_fallback *fallback)
+{
+    char safe[256], origin[PATH_MAX + 16];
+
+    origin_of(shown, fallback, origin);
+    cli_text_safe(span_str(fallback->name), safe, sizeof safe);
+    printf("\n[fallback %s]\n", safe);
+    print_member("base", span_str(fallback->base), "", origin);
+    print_member("model", span_str(fallback->models), "", origin);
+    for (unsigned i = 0; i < fallback->header_count; i++)
+        print_member("header", name_of(fallback->headers[i]), ": ***", origin);
+}
+
+static void print(const struct shown *shown)
+{
+    const struct config_option_info *info;
+    const struct config_fallback *fallback;
+    struct config_value value;
+    char safe[PATH_MAX];
+
+    cli_text_safe(span_str(shown->path), safe, sizeof safe);
+    printf("# %s\n", *shown->path ? safe : "no breaker.ini");
     if (cli_disabled())
         printf("# %s: nothing is covered\n", cli_disabled());
-    if (key) {
-        cli_key_split(span_str(key), &host, &model);
-        cli_text_safe(span_str(key), safe, sizeof safe);
-        printf("# %s: %s\n", safe, coverage(config, host, model));
+    if (shown->key) {
+        cli_text_safe(span_str(shown->key), safe, sizeof safe);
+        printf("# %s: %s\n", safe, coverage(shown->config, shown->host, shown->model));
     }
-    if (model.ptr && counts_for_host(config, host)) {
-        model = SPAN_NONE;
+    if (shown->host_alone)
         puts("# scope = host: what follows is the host's");
+    for (int i = 0; i < OPTION_COUNT; i++)
+        if (take_option(shown, i, &info, &value))
+            cli_text_setting("", info->key, &value);
+    for (unsigned i = 0; !shown->key && (fallback = config_fallback_at(shown->config, i)); i++)
+        print_fallback(shown, fallback);
+}
+
+/* --- for programs ------------------------------------------------------------------------------
+ */
+
+/* "name":"text", or null. */
+static void put_member(const char *name, const char *text)
+{
+    printf("\"%s\":", name);
+    if (text)
+        cli_text_json(stdout, span_str(text));
+    else
+        fputs("null", stdout);
+}
+
+static void put_settings(const struct shown *shown)
+{
+    const struct config_option_info *info;
+    struct config_value value;
+    bool first = true;
+
+    fputs(" \"settings\":{", stdout);
+    for (int i = 0; i < OPTION_COUNT; i++) {
+        if (!take_option(shown, i, &info, &value))
+            continue;
+        printf("%s\n  \"%s\":{", first ? "" : ",", info->key);
+        put_member("value", value.text);
+        putchar(',');
+        put_member("origin", value.origin);
+        putchar('}');
+        first = false;
     }
-    bool complete = print_all(config, host, model, own);
-    config_free(config);
-    return complete ? CLI_OK : CLI_WRONG;
+    putchar('}');
+}
+
+static void put_fallback(const struct shown *shown, const struct config_fallback *fallback)
+{
+    char origin[PATH_MAX + 16];
+
+    origin_of(shown, fallback, origin);
+    put_member("name", fallback->name);
+    putchar(',');
+    put_member("origin", origin);
+    putchar(',');
+    put_member("base", fallback->base);
+    putchar(',');
+    put_member("model", *fallback->models ? fallback->models : NULL);
+    fputs(",\"headers\":[", stdout);
+    for (unsigned i = 0; i < fallback->header_count; i++) {
+        if (i)
+            putchar(',');
+        cli_text_json(stdout, name_of(fallback->headers[i]));
+    }
+    putchar(']');
+}
+
+static void put(const struct shown *shown)
+{
+    const struct config_fallback *fallback;
+
+    fputs("{\"version\":\"" BREAKER_VERSION "\",", stdout);
+    put_member("config", *shown->path ? shown->path : NULL);
+    putchar(',');
+    put_member("disabled", cli_disabled());
+    putchar(',');
+    put_member("key", shown->key);
+    putchar(',');
+    put_member("coverage", shown->key ? coverage(shown->config, shown->host, shown->model) : NULL);
+    printf(",\"host_alone\":%s,\n", shown->host_alone ? "true" : "false");
+    put_settings(shown);
+    fputs(",\n \"fallbacks\":[", stdout);
+    for (unsigned i = 0; (fallback = config_fallback_at(shown->config, i)); i++) {
+        fputs(i ? ",\n  {" : "\n  {", stdout);
+        put_fallback(shown, fallback);
+        putchar('}');
+    }
+    puts("]}");
+}
+
+static int show(const char *key, const char *own, bool json)
+{
+    char path[PATH_MAX], prefix[] = "breaker: ";
+    struct shown shown = {.key = key, .own = own, .path = path};
+
+    shown.config = cli_settings_load(path, cli_text_problem_or_warning, prefix);
+    if (!shown.config)
+        return CLI_WRONG;
+    if (key)
+        cli_key_split(span_str(key), &shown.host, &shown.model);
+    shown.host_alone = shown.model.ptr && counts_for_host(shown.config, shown.host);
+    if (json)
+        put(&shown);
+    else
+        print(&shown);
+    config_free(shown.config);
+    return CLI_OK;
 }
 
 int cmd_config(int argc, char **argv)
@@ -129,7 +283,7 @@ int cmd_config(int argc, char **argv)
     char *own = view.settings.set ? strdup(view.settings.set) : NULL;
     int code = cli_settings_apply(&view.settings);
     if (code == CLI_OK)
-        code = show(view.key ? key : NULL, own);
+        code = show(view.key ? key : NULL, own, view.json);
     free(own);
     return code;
 }

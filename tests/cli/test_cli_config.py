@@ -1,5 +1,6 @@
 """breaker check and breaker config: what they say of good and bad configurations."""
 
+import json
 import re
 from pathlib import Path
 
@@ -9,8 +10,8 @@ OPTIONS = Path(__file__).resolve().parents[2] / "shim" / "config" / "options.def
 
 
 def values(text):
-    """{key: (value, origin)} of the lines of `breaker config`."""
-    lines = [line for line in text.splitlines() if not line.startswith("#")]
+    """{key: (value, origin)} of the lines of `breaker config`, but for the fallbacks."""
+    lines = [line for line in text.partition("\n\n[")[0].splitlines() if not line.startswith("#")]
     return {m[1]: (m[2].strip(), m[3]) for m in (re.fullmatch(r"(\w+) *= (.*?) *# (.*)", line) for line in lines)}
 
 
@@ -240,3 +241,104 @@ def test_a_file_that_group_may_write_is_told_with_its_mode(breaker, ini):
 def test_targets_that_can_never_match_are_told(breaker, ini, text, line):
     path = ini(text)
     assert breaker("check", str(path), code=1).stderr.startswith(f"{path}:{line}: ")
+
+
+FALLBACKS = """[breaker]
+fallback = router
+[fallback router]
+base = https://router.example/api/v1/
+model = gpt-4o:openai/gpt-4o, *:openai/{model}
+auth = Authorization: Bearer canary-${ROUTER_KEY}
+header = X-Title: canary
+[fallback local]
+base = http://127.0.0.1:11434/v1
+[target h.example]
+fallback = local
+base = https://h.example/v1
+fallback_address = H2.example:443
+allow_fallbacks = false
+"""
+
+
+def test_config_shows_fallbacks_without_what_their_headers_hold(untouched, ini):
+    path = ini(FALLBACKS)
+    done = untouched("config", "--config", str(path), ROUTER_KEY="canary")
+    assert "canary" not in done.stdout and done.stderr == ""
+    shown = [re.sub(" +", " ", line) for line in done.stdout.partition("\n\n")[2].splitlines()]
+    assert shown == [
+        "[fallback router]",
+        f"base = https://router.example/api/v1 # {path}:3",
+        f"model = gpt-4o:openai/gpt-4o, *:openai/{{model}} # {path}:3",
+        f"header = Authorization: *** # {path}:3",
+        f"header = X-Title: *** # {path}:3",
+        "",
+        "[fallback local]",
+        f"base = http://127.0.0.1:11434/v1 # {path}:8",
+        f"model = # {path}:8",
+    ]
+    target = untouched("config", "h.example", "--config", str(path)).stdout
+    assert "[fallback" not in target
+    assert {key: values(target)[key] for key in ("fallback", "base", "fallback_address", "allow_fallbacks")} == {
+        "fallback": ("local", f"{path}:11"), "base": ("https://h.example/v1", f"{path}:12"),
+        "fallback_address": ("h2.example:443", f"{path}:13"), "allow_fallbacks": ("false", f"{path}:14")}
+
+
+def test_config_as_json(untouched, ini):
+    path = ini(FALLBACKS)
+    text = untouched("config", "--json", "--config", str(path), "--set", "backoff=3").stdout
+    shown = json.loads(text)
+    assert "canary" not in text
+    assert (shown["config"], shown["key"], shown["coverage"], shown["disabled"]) == (str(path), None, None, None)
+    assert shown["settings"]["fallback"] == {"value": "router", "origin": f"{path}:2"}
+    assert shown["settings"]["backoff"] == {"value": "3", "origin": "--set"} and "log" in shown["settings"]
+    assert shown["fallbacks"] == [
+        {"name": "router", "origin": f"{path}:3", "base": "https://router.example/api/v1",
+         "model": "gpt-4o:openai/gpt-4o, *:openai/{model}", "headers": ["Authorization", "X-Title"]},
+        {"name": "local", "origin": f"{path}:8", "base": "http://127.0.0.1:11434/v1", "model": None, "headers": []}]
+    target = json.loads(untouched("config", "h.example/m", "--json", "--set", "scope=host", "--config", str(path)).stdout)
+    assert target["key"] == "h.example/m" and target["coverage"].startswith("covered") and target["host_alone"]
+    assert target["settings"]["fallback"]["value"] == "local" and "log" not in target["settings"]
+    assert json.loads(untouched("config", "--json").stdout)["fallbacks"] == []
+
+
+def test_check_looks_variables_up(breaker, ini):
+    path = ini(FALLBACKS)
+    for args in (("check", str(path)), ("check", "--config", str(path))):
+        breaker(*args, ROUTER_KEY="x")
+        done = breaker(*args, code=1)
+        assert done.stdout == ""
+        assert done.stderr == (f"{path}:6: auth: expected a value of ${{ROUTER_KEY}} in the environment, "
+                               "for Authorization, found none\n")
+
+
+@pytest.mark.parametrize("text, told", [
+    ("[fallback x]\n", ":1: [fallback x]: expected base = "),
+    ("[fallback x]\nbase = h/v1\n", ':2: base: expected http://HOST[:PORT][/PATH] or https://..., found "h/v1"'),
+    ("[fallback x]\nbase = https://u:canary@h\n", ":2: base: "),
+    ("[fallback x]\nbase = https://h\nauth = canary\n", ":3: auth: expected Name: value"),
+    ("[fallback x]\nbase = https://h\nauth canary = canary\n", ":3: auth: "),
+    ("[breaker]\nfallback = lokal\n[fallback local]\nbase = http://h\n", ":2: fallback: "),
+    ("[target h]\nfallback = x\n[fallback x]\nbase = https://h\n", ":2: fallback: "),
+    ("[target h]\nfallback_address = [::1]:80\n", ":2: fallback_address: "),
+])
+def test_what_is_left_out_is_a_problem_for_check_alone(breaker, ini, text, told):
+    path = ini(text)
+    assert breaker("check", str(path), code=1).stderr.startswith(f"{path}{told}")
+    for command in (("check",), ("config",), ("status",), ("run", "--", "true")):
+        done = breaker(*command, BREAKER_CONFIG=str(path), code=1 if command == ("check",) else 0)
+        assert "canary" not in done.stderr + done.stdout
+        line, = (line for line in done.stderr.splitlines() if str(path) in line)
+        assert line.startswith(f"{'' if command == ('check',) else 'breaker: warning: '}{path}{told}")
+
+
+def test_fallbacks_named_by_set_and_the_environment(breaker, ini):
+    path = ini("[fallback a]\nbase = https://a.example\n[fallback b]\nbase = https://b.example\n")
+    breaker.environment["BREAKER_CONFIG"] = str(path)
+    for options, changes, origin in ((("--set", "fallback=b, c"), {}, "--set"),
+                                     ((), {"BREAKER_FALLBACK": "c b"}, "BREAKER_FALLBACK")):
+        done = breaker("config", *options, **changes)
+        assert values(done.stdout)["fallback"] == ("b", origin)
+        assert 'fallback: expected the NAME of a [fallback NAME] such as a, found "c"' in done.stderr
+        breaker("check", *options, code=1, **changes)
+    assert breaker("check", "--set", "fallback=b,,a", code=2).stderr.startswith("breaker: --set: fallback: ")
+    breaker("check", "--set", "fallback=b,a")
