@@ -1,13 +1,10 @@
-#include "curl_options.h"
+#include "curl_options_parts.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-    CURLoption option;
-    enum option_kind kind;
-} shadowed[SHADOW_COUNT] = {
+const struct shadowed_option curl_options_shadowed[SHADOW_COUNT] = {
 #define SHADOW(id, kind) {CURLOPT_##id, KIND_##kind},
     CURL_SHADOWED(SHADOW)
 #undef SHADOW
@@ -17,16 +14,37 @@ static const struct {
 
 static void free_value(enum shadow_index index, struct shadow_value *value)
 {
-    if (shadowed[index].kind == KIND_STRING)
-        free(value->string);
+    if (curl_options_shadowed[index].kind == KIND_STRING ||
+        curl_options_shadowed[index].kind == KIND_BLOB)
+        free(value->pointer);
     value->pointer = NULL;
+}
+
+static struct curl_blob *copy_of_blob(const struct curl_blob *given)
+{
+    struct curl_blob *copy = malloc(sizeof *copy + given->len);
+
+    if (!copy)
+        return NULL;
+    *copy = (struct curl_blob){.data = copy + 1, .len = given->len, .flags = CURL_BLOB_COPY};
+    if (given->len > 0)
+        memcpy(copy->data, given->data, given->len);
+    return copy;
+}
+
+static void *kept_value(enum option_kind kind, void *given)
+{
+    return !given                ? NULL
+           : kind == KIND_STRING ? strdup(given)
+           : kind == KIND_BLOB   ? copy_of_blob(given)
+                                 : given;
 }
 
 static bool set_value(enum shadow_index index, struct shadow_value *value, void *given)
 {
-    void *kept = given;
+    void *kept = kept_value(curl_options_shadowed[index].kind, given);
 
-    if (shadowed[index].kind == KIND_STRING && given && !(kept = strdup(given)))
+    if (given && !kept)
         return false;
     free_value(index, value);
     value->pointer = kept;
@@ -34,10 +52,17 @@ static bool set_value(enum shadow_index index, struct shadow_value *value, void 
     return true;
 }
 
-/* Options that libcurl has under two numbers are kept under one. */
+/* Options that libcurl has under two numbers are kept under one: of USERPWD the name stands for
+ * both. */
 static CURLoption canonical(CURLoption option)
 {
     switch ((int)option) {
+    case CURLOPT_COPYPOSTFIELDS:
+        return CURLOPT_POSTFIELDS;
+    case CURLOPT_USERPWD:
+        return CURLOPT_USERNAME;
+    case CURLOPT_TIMEOUT:
+        return CURLOPT_TIMEOUT_MS;
     case CURLOPT_POSTFIELDSIZE:
         return CURLOPT_POSTFIELDSIZE_LARGE;
     case CURLOPT_INFILESIZE:
@@ -51,12 +76,15 @@ static CURLoption canonical(CURLoption option)
 
 static enum shadow_index index_of(CURLoption option)
 {
-    unsigned i = 0;
-
-    option = canonical(option);
-    while (i < SHADOW_COUNT && shadowed[i].option != option)
-        i++;
-    return (enum shadow_index)i;
+    switch ((int)canonical(option)) {
+#define SHADOW(id, kind)                                                                           \
+    case CURLOPT_##id:                                                                             \
+        return SHADOW_##id;
+        CURL_SHADOWED(SHADOW)
+#undef SHADOW
+    default:
+        return SHADOW_COUNT;
+    }
 }
 
 /* --- what the application sets ------------------------------------------------------------ */
@@ -68,7 +96,7 @@ static void drop_copied_fields(struct curl_options *options)
     options->copied_size = 0;
 }
 
-static curl_off_t fields_size(const struct curl_options *options)
+curl_off_t curl_options_fields_size(const struct curl_options *options)
 {
     const struct shadow_value *size = &options->value[SHADOW_POSTFIELDSIZE_LARGE];
 
@@ -78,7 +106,7 @@ static curl_off_t fields_size(const struct curl_options *options)
 /* Copied at setopt time, by the size that was told before; it replaces POSTFIELDS. */
 static bool note_copied_fields(struct curl_options *options, const char *fields)
 {
-    curl_off_t told = fields_size(options);
+    curl_off_t told = curl_options_fields_size(options);
     size_t len = !fields ? 0 : told >= 0 ? (size_t)told : strlen(fields);
     char *copy = fields ? malloc(len + 1) : NULL;
 
@@ -96,7 +124,7 @@ static bool note_copied_fields(struct curl_options *options, const char *fields)
 /* libcurl drops a copied body when a greater size is told afterwards. */
 static void note_fields_size(struct curl_options *options, curl_off_t size)
 {
-    if (options->copied_fields && size > fields_size(options))
+    if (options->copied_fields && size > curl_options_fields_size(options))
         drop_copied_fields(options);
 }
 
@@ -165,12 +193,33 @@ static void note_shared_field(struct curl_options *options, CURLoption option)
     case CURLOPT_HSTS:
     case CURLOPT_HSTS_CTRL:
     case CURLOPT_HSTSREADFUNCTION:
-    case CURLOPT_SHARE: /* may share one of others */
         options->may_have_hsts = true;
+        break;
+    case CURLOPT_SHARE: /* may share those of others */
+        options->may_have_hsts = options->may_share_cookies = true;
+        break;
+    case CURLOPT_COOKIEFILE:
+    case CURLOPT_COOKIEJAR:
+    case CURLOPT_COOKIELIST:
+        options->has_cookie_jar = true;
         break;
     default:
         break;
     }
+}
+
+/* As libcurl does, at the first colon. */
+static bool note_userpwd(struct curl_options *options, const char *both)
+{
+    const char *colon = both ? strchr(both, ':') : NULL;
+    char *name = both ? strndup(both, colon ? (size_t)(colon - both) : strlen(both)) : NULL;
+    bool good = (name || !both) &&
+                set_value(SHADOW_USERNAME, &options->value[SHADOW_USERNAME], name) &&
+                set_value(SHADOW_PASSWORD, &options->value[SHADOW_PASSWORD],
+                          colon ? (void *)(colon + 1) : NULL);
+
+    free(name);
+    return good;
 }
 
 bool curl_options_note(struct curl_options *options, CURLoption option, void *value)
@@ -180,6 +229,10 @@ bool curl_options_note(struct curl_options *options, CURLoption option, void *va
     note_request(options, option, value);
     if (option == CURLOPT_COPYPOSTFIELDS)
         return note_copied_fields(options, value);
+    if (option == CURLOPT_USERPWD)
+        return note_userpwd(options, value);
+    if (option == CURLOPT_TIMEOUT)
+        value = (void *)((intptr_t)value * 1000);
     if (index == SHADOW_POSTFIELDSIZE_LARGE)
         note_fields_size(options, (curl_off_t)(intptr_t)value);
     note_shared_field(options, option);
@@ -230,6 +283,8 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
     to->no_body = from->no_body;
     to->protocols_by_name = from->protocols_by_name;
     to->may_have_hsts = from->may_have_hsts;
+    to->has_cookie_jar = from->has_cookie_jar;
+    to->may_share_cookies = from->may_share_cookies;
     for (unsigned i = 0; i < SHADOW_COUNT; i++)
         if (from->value[i].set)
             good &= set_value((enum shadow_index)i, &to->value[i], from->value[i].pointer);
@@ -243,86 +298,6 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
     if (!good)
         curl_options_clear(to);
     return good;
-}
-
-/* --- what we override --------------------------------------------------------------------- */
-
-/* libcurl's default where it is not 0 or NULL. */
-static void *default_of(enum shadow_index index)
-{
-    switch (index) {
-    case SHADOW_PROTOCOLS:
-        return (void *)(intptr_t)CURLPROTO_ALL;
-    case SHADOW_PROTOCOLS_STR:
-        return "all";
-    case SHADOW_POSTFIELDSIZE_LARGE:
-    case SHADOW_INFILESIZE_LARGE:
-        return (void *)(intptr_t)-1;
-    case SHADOW_TCP_NODELAY:
-        return (void *)(intptr_t)1;
-    case SHADOW_READDATA:
-        return stdin;
-    default:
-        return NULL;
-    }
-}
-
-void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
-                           enum shadow_index index, void *value)
-{
-    if (real->easy_setopt(easy, shadowed[index].option, value) != CURLE_OK)
-        return;
-    options->overridden += !options->value[index].overridden;
-    options->value[index].overridden = true;
-}
-
-void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
-                             enum shadow_index index)
-{
-    if (options->value[index].set && options->value[index].pointer != default_of(index))
-        curl_options_override(options, real, easy, index, default_of(index));
-}
-
-static void put_back(const struct curl_options *options, real_t real, CURL *easy, unsigned index)
-{
-    const struct shadow_value *value = &options->value[index];
-
-    real->easy_setopt(easy, shadowed[index].option,
-                      value->set ? value->pointer : default_of((enum shadow_index)index));
-}
-
-/* One field of libcurl's under two names: putting back either took the other's value away. */
-static void put_back_protocols(const struct curl_options *options, real_t real, CURL *easy)
-{
-    bool overridden = options->value[SHADOW_PROTOCOLS].overridden ||
-                      options->value[SHADOW_PROTOCOLS_STR].overridden;
-
-    if (overridden && options->value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
-        put_back(options, real, easy, SHADOW_PROTOCOLS);
-}
-
-void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy)
-{
-    if (options->overridden == 0)
-        return;
-    for (unsigned i = 0; i < SHADOW_COUNT; i++)
-        if (options->value[i].overridden)
-            put_back(options, real, copy, i);
-    put_back_protocols(options, real, copy);
-}
-
-void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy)
-{
-    curl_options_restore_copy(options, real, easy);
-    for (unsigned i = 0; i < SHADOW_COUNT; i++)
-        options->value[i].overridden = false;
-    options->overridden = 0;
-}
-
-void curl_options_release(struct curl_options *options, enum shadow_index index)
-{
-    options->overridden -= options->value[index].overridden;
-    options->value[index].overridden = false;
 }
 
 /* --- what the request is ------------------------------------------------------------------ */
@@ -345,7 +320,7 @@ const char *curl_options_method(const struct curl_options *options)
 struct span curl_options_fields(const struct curl_options *options)
 {
     const char *fields = options->value[SHADOW_POSTFIELDS].pointer;
-    curl_off_t told = fields_size(options);
+    curl_off_t told = curl_options_fields_size(options);
 
     if (options->copied_fields)
         return span_of(options->copied_fields, told >= 0 && (size_t)told < options->copied_size
@@ -384,6 +359,6 @@ curl_off_t curl_options_body_size(const struct curl_options *options)
     const struct shadow_value *size = &options->value[SHADOW_INFILESIZE_LARGE];
 
     if (!options->upload && options->request == REQUEST_POST)
-        return fields_size(options);
+        return curl_options_fields_size(options);
     return size->set ? size->number : -1;
 }

@@ -16,7 +16,7 @@
 
 #include <stdint.h>
 
-enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
+enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER, KIND_BLOB };
 
 /* SHADOW(id, kind): one line per option that is kept. */
 #define CURL_SHADOWED(SHADOW)                                                                      \
@@ -65,7 +65,28 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER };
     SHADOW(HTTPAUTH, LONG)                                                                         \
     SHADOW(PIPEWAIT, LONG)                                                                         \
     SHADOW(FOLLOWLOCATION, LONG)                                                                   \
-    SHADOW(ERRORBUFFER, POINTER)
+    SHADOW(ERRORBUFFER, POINTER)                                                                   \
+    SHADOW(HTTPHEADER, POINTER)                                                                    \
+    SHADOW(REQUEST_TARGET, STRING)                                                                 \
+    SHADOW(TIMEOUT_MS, LONG)                                                                       \
+    SHADOW(USERNAME, STRING)                                                                       \
+    SHADOW(PASSWORD, STRING)                                                                       \
+    SHADOW(XOAUTH2_BEARER, STRING)                                                                 \
+    SHADOW(AWS_SIGV4, STRING)                                                                      \
+    SHADOW(NETRC, LONG)                                                                            \
+    SHADOW(COOKIE, STRING)                                                                         \
+    SHADOW(UNRESTRICTED_AUTH, LONG)                                                                \
+    SHADOW(SSLCERT, STRING)                                                                        \
+    SHADOW(SSLKEY, STRING)                                                                         \
+    SHADOW(KEYPASSWD, STRING)                                                                      \
+    SHADOW(SSLCERT_BLOB, BLOB)                                                                     \
+    SHADOW(SSLKEY_BLOB, BLOB)                                                                      \
+    SHADOW(TLSAUTH_USERNAME, STRING)                                                               \
+    SHADOW(TLSAUTH_PASSWORD, STRING)                                                               \
+    SHADOW(SSL_VERIFYPEER, LONG)                                                                   \
+    SHADOW(SSL_VERIFYHOST, LONG)                                                                   \
+    SHADOW(SSL_CTX_FUNCTION, POINTER)                                                              \
+    SHADOW(PINNEDPUBLICKEY, STRING)
 
 enum shadow_index {
 #define SHADOW(id, kind) SHADOW_##id,
@@ -79,6 +100,7 @@ struct shadow_value {
         long number;  /* curl_off_t too: LP64 */
         char *string; /* owned */
         void *pointer;
+        struct curl_blob *blob; /* owned, and a copy is what it is put back as */
     };
     bool set;        /* false: libcurl's default */
     bool overridden; /* libcurl holds another value than the application's */
@@ -104,6 +126,8 @@ struct curl_options {
     size_t copied_size;
     bool protocols_by_name; /* PROTOCOLS_STR came last */
     bool may_have_hsts;     /* a known host may be upgraded to https */
+    bool has_cookie_jar;    /* libcurl's own is in use */
+    bool may_share_cookies; /* with other handles */
 };
 
 /* Follows a setopt that libcurl accepted, or one that is kept from it (overridden). Returns false
@@ -140,6 +164,9 @@ static inline void curl_options_restore(struct curl_options *options, real_t rea
 void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy);
 /* Lets the option go without putting it back: the application's own setopt is about to. */
 void curl_options_release(struct curl_options *options, enum shadow_index index);
+
+/* Lets URLs of plain http pass where the application allows some protocols only. */
+void curl_options_allow_http(struct curl_options *options, real_t real, CURL *easy);
 
 /* "POST", … For methods that are not CUSTOMREQUEST's always the same pointer. */
 const char *curl_options_method(const struct curl_options *options);

@@ -173,12 +173,7 @@ static void override_protocol(struct easy *easy)
     if (value[SHADOW_HTTP_VERSION].set &&
         value[SHADOW_HTTP_VERSION].number != CURL_HTTP_VERSION_1_0)
         override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
-    if (value[SHADOW_PROTOCOLS].set || value[SHADOW_PROTOCOLS_STR].set) {
-        if (easy->real->version >= 0x075500)
-            override_pointer(easy, SHADOW_PROTOCOLS_STR, "http,https");
-        else
-            override_number(easy, SHADOW_PROTOCOLS, CURLPROTO_HTTP | CURLPROTO_HTTPS);
-    }
+    curl_options_allow_http(&easy->options, easy->real, easy->handle);
     if (curl_options_body(&easy->options) == BODY_READ) {
         override_pointer(easy, SHADOW_READFUNCTION, (void *)read);
         override_pointer(easy, SHADOW_READDATA, NULL);

@@ -1,0 +1,215 @@
+#include "curl_detour.h"
+
+#include "guard.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- to one candidate ----------------------------------------------------------------------- */
+
+static void override_number(struct easy *easy, enum shadow_index index, long value)
+{
+    curl_options_override(&easy->options, easy->real, easy->handle, index, (void *)(intptr_t)value);
+}
+
+static void neutralise(struct easy *easy, const enum shadow_index *indices, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        curl_options_neutralise(&easy->options, easy->real, easy->handle, indices[i]);
+}
+
+/* What would lead the URL elsewhere, and what was meant for the target's host. */
+static void override_place(struct easy *easy)
+{
+    static const enum shadow_index other_ways[] = {
+        SHADOW_CURLU, /* before URL: it wins over it on 8.14+ */
+        SHADOW_PORT,  SHADOW_CONNECT_TO, SHADOW_UNIX_SOCKET_PATH, SHADOW_ABSTRACT_UNIX_SOCKET,
+    };
+    static const enum shadow_index ways_off[] = {SHADOW_INTERFACE, SHADOW_LOCALPORT,
+                                                 SHADOW_IPRESOLVE, SHADOW_PRE_PROXY};
+    struct curl_options *options = &easy->options;
+    const struct shim_detour *way = &easy->detour->way;
+    const struct shadow_value *version = &options->value[SHADOW_HTTP_VERSION];
+
+    neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
+    curl_options_override(options, easy->real, easy->handle, SHADOW_URL, (void *)way->url);
+    if (!curl_url_is_https(way->url))
+        curl_options_allow_http(options, easy->real, easy->handle);
+    if (way->loopback) { /* none of these leads to this machine */
+        neutralise(easy, ways_off, sizeof ways_off / sizeof *ways_off);
+        curl_options_override(options, easy->real, easy->handle, SHADOW_PROXY, "");
+    }
+    if (way->foreign && (version->number == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE ||
+                         version->number >= CURL_HTTP_VERSION_3)) /* known of the target's host */
+        override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+}
+
+/* "HOST:PORT:HOST:PORT", for the target's own place alone: a redirect leads where it says. */
+static bool plan_address(struct easy *easy)
+{
+    struct detour *detour = easy->detour;
+    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+    struct shim_request request;
+    char *entry;
+
+    if (!shim_request_of_url(span_str(detour->url), &request))
+        return false;
+    if (port->set && port->number > 0)
+        request.port = (uint16_t)port->number;
+    detour->connect_to = calloc(1, sizeof *detour->connect_to);
+    if (!detour->connect_to || asprintf(&entry, "%.*s:%u:%s", (int)request.host.len,
+                                        request.host.ptr, request.port, detour->way.address) < 0)
+        return false;
+    detour->connect_to->data = entry;
+    return true;
+}
+
+/* What is left of the caller's time for all of it; 0: it sets none; -1: none. Each connect may take
+ * as long as the caller allows for one. */
+static long time_left_ms(const struct easy *easy)
+{
+    const struct shadow_value *timeout = &easy->options.value[SHADOW_TIMEOUT_MS];
+    uint64_t spent_ms = easy->detour ? easy->detour->spent_us / 1000 : 0;
+
+    if (!timeout->set || timeout->number <= 0)
+        return 0;
+    return (uint64_t)timeout->number > spent_ms ? timeout->number - (long)spent_ms : -1;
+}
+
+static void go(struct easy *easy)
+{
+    struct detour *detour = easy->detour;
+    char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
+
+    if (detour->way.url)
+        override_place(easy);
+    else
+        curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_CONNECT_TO,
+                              detour->connect_to);
+    curl_detour_override_request(easy);
+    if (detour->spent_us > 0 && time_left_ms(easy) > 0)
+        override_number(easy, SHADOW_TIMEOUT_MS, time_left_ms(easy));
+    if (errors) /* of a transfer that the application never learns of */
+        errors[0] = '\0';
+    detour->going = true;
+    easy->active = &detour->way.call;
+    curl_call_prepare(easy);
+    shim_detour_taken(&detour->way);
+}
+
+static const char *plan(struct easy *easy)
+{
+    if (easy->options.value[SHADOW_CONNECT_ONLY].number)
+        return "it is a bare connection";
+    if (easy->options.value[SHADOW_REQUEST_TARGET].string)
+        return "its request target is the application's own";
+    if (easy->detour->way.address && !plan_address(easy))
+        return "no memory";
+    return curl_detour_plan_request(easy);
+}
+
+/* --- the chain ------------------------------------------------------------------------------ */
+
+static bool begin(struct easy *easy, bool refused)
+{
+    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+    struct detour *detour = calloc(1, sizeof *detour);
+    char *owned = NULL;
+    const char *url = detour ? curl_url_of(easy, &owned) : NULL;
+
+    if (url && (detour->url = owned ? owned : strdup(url)) &&
+        shim_detour_begin(&detour->way, &easy->call, span_str(curl_options_method(&easy->options)),
+                          span_str(detour->url),
+                          port->set && port->number > 0 ? (uint16_t)port->number : 0)) {
+        detour->refused = refused;
+        easy->detour = detour;
+        curl_detour_show_body(easy);
+        return true;
+    }
+    if (detour)
+        free(detour->url);
+    free(detour);
+    return false;
+}
+
+static bool try_candidates(struct easy *easy)
+{
+    struct shim_detour *way = &easy->detour->way;
+
+    easy->active = &easy->call;
+    while (curl_detour_drop_request(easy), shim_detour_next(way)) {
+        const char *why_not = plan(easy);
+        if (why_not) {
+            shim_detour_skip(way, why_not);
+        } else if (shim_detour_admit(way) == SHIM_ADMITTED) {
+            go(easy);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool curl_detour_next(struct easy *easy)
+{
+    return (easy->detour || begin(easy, true)) && try_candidates(easy);
+}
+
+/* No byte of the request went out. Whether it counts is the door's to say. */
+static bool failed_to_connect(const struct call_end *end)
+{
+    return end->kind == END_CONNECT || end->kind == END_HANDSHAKE ||
+           (end->kind == END_TIMEOUT && end->phase < PHASE_WAITING);
+}
+
+bool curl_detour_fail_over(struct easy *easy, CURLcode result)
+{
+    if (result == CURLE_OK || !easy->fails_over || !shim_admitted(easy->active))
+        return false;
+    struct call_end end = curl_facts_end(easy, result);
+    if (!failed_to_connect(&end))
+        return false;
+    uint64_t total_us = curl_facts_total_us(easy);
+    shim_settle(easy->active, &end);
+    curl_call_put_back(easy);
+    if (!easy->detour && !begin(easy, false))
+        return false;
+    easy->detour->spent_us += total_us;
+    if (time_left_ms(easy) >= 0 && try_candidates(easy))
+        return true;
+    if (!easy->detour->refused)
+        return false;
+    curl_call_give_up(easy);
+    return true;
+}
+
+void curl_detour_leave(struct easy *easy)
+{
+    struct detour *detour = easy->detour;
+    const char *effective = NULL;
+
+    if (!detour || !detour->going)
+        return;
+    detour->going = false;
+    curl_detour_put_part_back(easy);
+    if (!detour->way.url)
+        return;
+    easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
+    free(easy->answered_url);
+    easy->answered_url = effective ? strdup(effective) : NULL;
+    easy->rerouted = true;
+}
+
+void curl_detour_end(struct easy *easy)
+{
+    struct detour *detour = easy->detour;
+
+    if (!detour)
+        return;
+    curl_detour_drop_request(easy);
+    easy->detour = NULL;
+    easy->active = &easy->call;
+    shim_detour_end(&detour->way);
+    free(detour->pulled);
+    free(detour->url);
+    free(detour);
+}

@@ -1,0 +1,110 @@
+/*
+ * curl_options_override.c - what libcurl is given in the application's place, and puts back.
+ */
+#include "curl_options_parts.h"
+
+#include <stdio.h>
+
+/* libcurl's default where it is not 0 or NULL. */
+static void *default_of(enum shadow_index index)
+{
+    switch (index) {
+    case SHADOW_PROTOCOLS:
+        return (void *)(intptr_t)CURLPROTO_ALL;
+    case SHADOW_PROTOCOLS_STR:
+        return "all";
+    case SHADOW_POSTFIELDSIZE_LARGE:
+    case SHADOW_INFILESIZE_LARGE:
+        return (void *)(intptr_t)-1;
+    case SHADOW_TCP_NODELAY:
+    case SHADOW_SSL_VERIFYPEER:
+    case SHADOW_HTTPAUTH: /* CURLAUTH_BASIC */
+        return (void *)(intptr_t)1;
+    case SHADOW_SSL_VERIFYHOST:
+        return (void *)(intptr_t)2;
+    case SHADOW_READDATA:
+        return stdin;
+    default:
+        return NULL;
+    }
+}
+
+void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
+                           enum shadow_index index, void *value)
+{
+    if (real->easy_setopt(easy, curl_options_shadowed[index].option, value) != CURLE_OK)
+        return;
+    options->overridden += !options->value[index].overridden;
+    options->value[index].overridden = true;
+}
+
+void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
+                             enum shadow_index index)
+{
+    if (options->value[index].set && options->value[index].pointer != default_of(index))
+        curl_options_override(options, real, easy, index, default_of(index));
+}
+
+/* The size first: it says how much is copied. */
+static void put_back_copied_fields(const struct curl_options *options, real_t real, CURL *easy)
+{
+    real->easy_setopt(easy, CURLOPT_POSTFIELDSIZE_LARGE, curl_options_fields_size(options));
+    real->easy_setopt(easy, CURLOPT_COPYPOSTFIELDS, options->copied_fields);
+}
+
+static void put_back(const struct curl_options *options, real_t real, CURL *easy, unsigned index)
+{
+    const struct shadow_value *value = &options->value[index];
+
+    if (index == SHADOW_POSTFIELDS && options->copied_fields) {
+        put_back_copied_fields(options, real, easy);
+        return;
+    }
+    real->easy_setopt(easy, curl_options_shadowed[index].option,
+                      value->set ? value->pointer : default_of((enum shadow_index)index));
+}
+
+/* One field of libcurl's under two names: putting back either took the other's value away. */
+static void put_back_protocols(const struct curl_options *options, real_t real, CURL *easy)
+{
+    bool overridden = options->value[SHADOW_PROTOCOLS].overridden ||
+                      options->value[SHADOW_PROTOCOLS_STR].overridden;
+
+    if (overridden && options->value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
+        put_back(options, real, easy, SHADOW_PROTOCOLS);
+}
+
+void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy)
+{
+    if (options->overridden == 0)
+        return;
+    for (unsigned i = 0; i < SHADOW_COUNT; i++)
+        if (options->value[i].overridden)
+            put_back(options, real, copy, i);
+    put_back_protocols(options, real, copy);
+}
+
+void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy)
+{
+    curl_options_restore_copy(options, real, easy);
+    for (unsigned i = 0; i < SHADOW_COUNT; i++)
+        options->value[i].overridden = false;
+    options->overridden = 0;
+}
+
+void curl_options_release(struct curl_options *options, enum shadow_index index)
+{
+    options->overridden -= options->value[index].overridden;
+    options->value[index].overridden = false;
+}
+
+void curl_options_allow_http(struct curl_options *options, real_t real, CURL *easy)
+{
+    if (!options->value[SHADOW_PROTOCOLS].set && !options->value[SHADOW_PROTOCOLS_STR].set)
+        return;
+    if (real->version >= 0x075500)
+        curl_options_override(options, real, easy, SHADOW_PROTOCOLS_STR, "http,https");
+    else
+        curl_options_override(options, real, easy, SHADOW_PROTOCOLS,
+                              (void *)(intptr_t)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+}
