@@ -39,6 +39,8 @@ struct call {
     enum api api;
     bool model_decided;          /* found, named, absent, in the path, or not needed */
     bool host_alone;             /* scope = host: an LLM call whose one breaker is H */
+    bool reroutes;               /* shim_request.reroutes */
+    bool detour;                 /* of a shim_detour: covered, and refused, whatever is said */
     bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
     uint16_t host_len;           /* key H is key[0..host_len) */
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */
@@ -51,7 +53,8 @@ struct call {
     struct {
         bool model; /* M refused, else H */
         enum breaker_state state;
-        bool obeyed; /* counted */
+        bool obeyed;         /* counted */
+        const char *why_not; /* why no fallback took it; NULL: none was asked */
         uint32_t wait_ms;
         uint64_t now_ns; /* CLOCK_BOOTTIME */
     } refusal;
@@ -104,6 +107,21 @@ static inline uint16_t call_random(uint64_t now, uint64_t salt)
     return (uint16_t)hash64(&now, sizeof now, salt);
 }
 
+/* The policy that says where else the call may go: M's, which knows more, or H's. */
+static inline const struct policy *call_chain_policy(const struct call *call)
+{
+    return call->model_decided && call_has_model(call) ? &call->model.policy : &call->host.policy;
+}
+
+/* Is there another place for it? Only for LLM calls: see route/fallback.h. */
+static inline bool call_has_chain(const struct call *call)
+{
+    const struct policy *policy = call_chain_policy(call);
+
+    return call->judged_shape.place != MODEL_NONE && policy->allow_fallbacks &&
+           (*policy->fallback || *policy->fallback_address);
+}
+
 /* shim_settle.c: hands a held grant back; no statistics: the call never went out. */
 void call_return_side(struct call_side *side, uint64_t now);
 
@@ -111,5 +129,10 @@ void call_return_side(struct call_side *side, uint64_t now);
 void call_log_change(const struct call *call, bool model, enum breaker_change change,
                      enum outcome_cause cause, unsigned status);
 void call_log_refusal(const struct call *call, uint64_t now);
+/* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its
+ * connect had failed. `failover`: it was not refused. */
+void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail);
+
+#define CALL_LOG_QUIET_NS (UINT64_C(10) * CLOCK_NS_PER_S)
 
 #endif

@@ -11,9 +11,6 @@ static const struct {
     [BREAKER_CLOSED_AGAIN] = {"half_open", "closed"}, [BREAKER_PROBING] = {"open", "half_open"},
 };
 
-/* A breaker that refuses is told at the first refusal and then once in so long per key. */
-#define REFUSAL_LOG_NS (UINT64_C(10) * CLOCK_NS_PER_S)
-
 static struct span key_of(const struct call *call, bool model)
 {
     return model ? call_model_key(call) : call_host_key(call);
@@ -55,20 +52,43 @@ void call_log_change(const struct call *call, bool model, enum breaker_change ch
     process_log(call->config, &event);
 }
 
+/* A breaker that refuses is told of at the first refusal and then once in so long per key. */
 void call_log_refusal(const struct call *call, uint64_t now)
 {
     struct slot *slot = call->refusal.model ? call->model.slot : call->host.slot;
 
     if (!slot || !*config_log_path(call->config))
         return;
-    if (!slot_log_is_due(&slot->refusal_logged_ns, now, REFUSAL_LOG_NS))
+    if (!slot_log_is_due(&slot->refusal_logged_ns, now, CALL_LOG_QUIET_NS))
         return;
     struct log_event event = {
         .event = "refused",
         .key = key_of(call, call->refusal.model),
         .from = breaker_state_name(call->refusal.state),
         .cause = breaker_state_name(call->refusal.state),
+        .detail = call->refusal.why_not,
         .refused_total = slot_totals(slot).refused,
+    };
+    process_log(call->config, &event);
+}
+
+void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail)
+{
+    char text[CALL_KEY_MAX + 1];
+    bool model = failover ? call_has_model(call) : call->refusal.model;
+
+    if (!*config_log_path(call->config))
+        return;
+    if (to.ptr)
+        *(char *)mempcpy(text, to.ptr, to.len) = '\0';
+    struct log_event event = {
+        .event = to.ptr ? "rerouted" : "failover",
+        .key = key_of(call, model),
+        .from = failover ? NULL : breaker_state_name(call->refusal.state),
+        .to = to.ptr ? text : NULL,
+        .cause = failover ? to.ptr ? "connect failed" : "no fallback"
+                          : breaker_state_name(call->refusal.state),
+        .detail = detail,
     };
     process_log(call->config, &event);
 }

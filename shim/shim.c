@@ -102,7 +102,7 @@ static bool judge_request(struct call *call, const struct config *config,
     struct route_key key;
 
     if (!route_key_of(request->method, request->host, request->port, request->path, &key) ||
-        !route_is_covered(route_cover(config, &key)))
+        !(call->detour || route_is_covered(route_cover(config, &key))))
         return false;
     set_host(call, config, &key);
     call->judged_shape = key.shape;
@@ -188,6 +188,7 @@ enum shim_need shim_open(struct shim_call *shim_call, const struct shim_request 
     struct call *call = call_of(shim_call);
     const struct config *config = begin_open(shim_call);
 
+    call->reroutes = request->reroutes;
     if (config && config == call->judged_config && is_judged(call, request))
         return open_judged(call);
     call->judged_config = config;

@@ -173,6 +173,7 @@ bool shim_admitted(const struct shim_call *call);
  * connect shim_detour_next goes on behind it. A detour lives in the caller's memory, belongs to one
  * thread at a time, and is not to be moved once it has begun. It is no work for signal handlers.
  */
+#define SHIM_DETOUR_SIZE (18 * 1024)
 struct shim_detour {
     /* Of the candidate; borrowed from the detour or the configuration. */
     const char *name;    /* of the [fallback NAME], or "fallback_address" */
@@ -183,26 +184,31 @@ struct shim_detour {
     bool foreign;        /* another (scheme, host, port): no credential may go along */
     bool loopback;       /* this machine: no proxy leads there */
     struct shim_call call;
-    void *opaque; /* shim_detour.c's; freed by shim_detour_end */
+    _Alignas(16) unsigned char opaque[SHIM_DETOUR_SIZE];
 };
 
-/* `from` was refused, or was settled as a failed connect. `method` and `url` (as libcurl spells it)
- * must stay; `*detour` is all-zero. False: there is no chain for this call, or no memory; nothing
- * to end then. */
+/* `from` was refused, or was settled as a failed connect; it, `method` and `url` (as libcurl spells
+ * it) must stay. `port`: 0, or what is connected to instead of the URL's own. `*detour` is
+ * all-zero. False: there is no chain for this call; nothing to end then. */
 bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struct span method,
-                       struct span url);
-/* Would there be one? For a call that was opened; asks the configuration, writes nothing. */
-bool shim_detour_exists(const struct shim_call *call, bool failover);
-/* The whole body, to stay until the end; or the model that the layer knows otherwise. */
+                       struct span url, uint16_t port);
+/* For a call that was opened: is there a chain? */
+bool shim_detour_possible(const struct shim_call *call);
+/* For a call that was opened: is there a chain, and may the call go there when its connect fails?
+ */
+bool shim_detour_on_failure(const struct shim_call *call);
+/* The whole body, to stay until the end; or the model that the layer knows otherwise (SPAN_NONE:
+ * that there is none). */
 void shim_detour_body(struct shim_detour *detour, struct span body);
+/* Is the model still to be known, and would a fallback of the chain change it? */
+bool shim_detour_wants_model(const struct shim_detour *detour);
 void shim_detour_model(struct shim_detour *detour, struct span model);
 bool shim_detour_next(struct shim_detour *detour);
 /* `why`: static storage, a clause for the log. Hands back what was admitted. */
 void shim_detour_skip(struct shim_detour *detour, const char *why);
 /* The n-th header line of the candidate, NUL-terminated and good until the next one is asked for;
- * NULL: there are no more, or one cannot be had (a variable is not set): *broken, and it is to be
- * skipped with shim_detour_skip(detour, NULL). A secret. */
-const char *shim_detour_header(struct shim_detour *detour, unsigned n, bool *broken);
+ * NULL: there are no more, or it cannot be had: then *why_not is why. A secret. */
+const char *shim_detour_header(struct shim_detour *detour, unsigned n, const char **why_not);
 enum shim_verdict shim_detour_admit(struct shim_detour *detour);
 void shim_detour_taken(struct shim_detour *detour);
 /* The body with `model` in it: its length, and its bytes into a buffer of that length. 0: it cannot
@@ -211,6 +217,7 @@ size_t shim_detour_body_len(struct shim_detour *detour);
 void shim_detour_write_body(struct shim_detour *detour, char *buf);
 /* Must this line of the application's head (as CURLOPT_HTTPHEADER has it) stay behind? */
 bool shim_detour_withholds(const struct shim_detour *detour, struct span header);
+/* `from` forgets it; what is admitted is handed back. */
 void shim_detour_end(struct shim_detour *detour);
 
 #endif

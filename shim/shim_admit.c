@@ -13,9 +13,14 @@ static struct breaker_admission peek_side(const struct call_side *side, uint32_t
                       : breaker_admit(0, now, &side->policy.breaker);
 }
 
-static bool refuses(const struct call_side *side, const struct breaker_admission *admission)
+/* With another place to go to, a refusal is one: whether the call passes is asked last
+ * (shim_exhausted). */
+static bool refuses(const struct call *call, const struct call_side *side,
+                    const struct breaker_admission *admission)
 {
-    return route_refuses(&side->policy, admission);
+    bool goes_on = call->detour || (call->reroutes && call_has_chain(call));
+
+    return goes_on ? admission->verdict == BREAKER_REFUSE : route_refuses(&side->policy, admission);
 }
 
 /* Makes good what was peeked: only a grant writes, and may be lost to another process. */
@@ -29,7 +34,7 @@ static struct breaker_admission take_side(const struct call *call, struct call_s
         call_log_change(call, side == &call->model, change, CAUSE_NONE, 0);
     }
     side->ticket = peeked.ticket;
-    side->admitted = !refuses(side, &peeked);
+    side->admitted = !refuses(call, side, &peeked);
     return peeked;
 }
 
@@ -57,6 +62,7 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
     call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
     call->refusal.now_ns = now;
     call->refusal.obeyed = false;
+    call->refusal.why_not = NULL;
     call->state = CALL_REFUSED;
     return SHIM_REFUSED;
 }
@@ -80,13 +86,13 @@ static struct call_side *sides_refuse(struct call *call, bool with_model, uint64
 
     find_side(call, &call->host, call_host_key(call));
     *host = peek_side(&call->host, tick);
-    if (refuses(&call->host, host))
+    if (refuses(call, &call->host, host))
         return &call->host;
     if (!with_model)
         return NULL;
     find_side(call, &call->model, call_model_key(call));
     *model = peek_side(&call->model, tick);
-    return refuses(&call->model, model) ? &call->model : NULL;
+    return refuses(call, &call->model, model) ? &call->model : NULL;
 }
 
 static bool model_is_off(const struct call *call)
@@ -149,11 +155,11 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     if (refuser)
         return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
     host = take_side(call, &call->host, host, tick);
-    if (refuses(&call->host, &host))
+    if (refuses(call, &call->host, &host))
         return refuse(call, &call->host, &host, now);
     if (with_model) {
         model = take_side(call, &call->model, model, tick);
-        if (refuses(&call->model, &model)) {
+        if (refuses(call, &call->model, &model)) {
             call_return_side(&call->host, now);
             return refuse(call, &call->model, &model, now);
         }
@@ -189,6 +195,21 @@ enum shim_verdict shim_admit(struct shim_call *shim_call)
 
     return begin_admission(call) ? admit_sides(call, admits_model(call), call->admitted_ns)
                                  : SHIM_ADMITTED;
+}
+
+enum shim_verdict shim_exhausted(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    if (call->state != CALL_REFUSED)
+        return SHIM_ADMITTED;
+    const struct call_side *side = call->refusal.model ? &call->model : &call->host;
+    const struct breaker_admission refused = {.verdict = BREAKER_REFUSE};
+    if (route_refuses(&side->policy, &refused))
+        return SHIM_REFUSED;
+    call->reroutes = false;
+    call->state = CALL_OPEN;
+    return shim_admit(shim_call);
 }
 
 bool shim_is_probe(const struct shim_call *shim_call)
@@ -254,9 +275,9 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     now = process_clock->boot_ns();
     find_side(call, &call->model, call_model_key(call));
     struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
-    if (!refuses(&call->model, &peeked))
+    if (!refuses(call, &call->model, &peeked))
         peeked = take_side(call, &call->model, peeked, breaker_tick(now));
-    if (!refuses(&call->model, &peeked))
+    if (!refuses(call, &call->model, &peeked))
         return SHIM_ADMITTED;
     call_return_side(&call->host, now);
     process_table_recheck(call->config, now); /* a replaced table is found by the next call */

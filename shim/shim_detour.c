@@ -97,10 +97,8 @@ bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struc
     if (port > 0)
         d->asked.url.port = port;
     if (!good ||
-        !route_key_of(method, d->asked.url.host, d->asked.url.port, d->asked.url.path, &d->key)) {
-        free(d);
+        !route_key_of(method, d->asked.url.host, d->asked.url.port, d->asked.url.path, &d->key))
         return false;
-    }
     know_model(d, known_model(call));
     call_of(&detour->call)->detour = true;
     return true;

@@ -71,12 +71,13 @@ static inline struct span route_model(struct span model)
     return model;
 }
 
-/* Does this keep the call from going? What the breaker refuses passes, uncounted, when the policy
- * says so. */
+/* Does this keep the call from going, where no fallback takes it? What the breaker refuses passes,
+ * uncounted, when the policy says so; but without fallbacks by order it is a hard stop. */
 static inline bool route_refuses(const struct policy *policy,
                                  const struct breaker_admission *admission)
 {
-    return admission->verdict == BREAKER_REFUSE && policy->when_exhausted == EXHAUSTED_503;
+    return admission->verdict == BREAKER_REFUSE &&
+           (policy->when_exhausted == EXHAUSTED_503 || !policy->allow_fallbacks);
 }
 
 /* How long the caller of a refused call is told to wait, in ms. 0: soon, since another holds the

@@ -126,7 +126,8 @@ static void one_breaker(void **state)
 
 static void refusals(void **state)
 {
-    struct policy policy = {.breaker.open_ticks = 30, .when_exhausted = EXHAUSTED_503};
+    struct policy policy = {
+        .breaker.open_ticks = 30, .when_exhausted = EXHAUSTED_503, .allow_fallbacks = true};
     struct breaker_admission admission = {.verdict = BREAKER_REFUSE, .wait_ticks = 3};
 
     (void)state;
