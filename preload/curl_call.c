@@ -1,4 +1,4 @@
-#include "curl_call.h"
+#include "curl_detour.h"
 
 #include "guard.h"
 
@@ -46,6 +46,7 @@ static bool request_of(struct easy *easy, struct shim_request *request, char **o
             return false;
     }
     request->method = span_str(curl_options_method(&easy->options));
+    request->reroutes = true;
     if (port->set && port->number > 0 && port->number < 65536)
         request->port = (uint16_t)port->number;
     return true;
@@ -64,17 +65,48 @@ static void ask_for_errors(struct easy *easy)
                           easy->errors);
 }
 
-static void admit(struct easy *easy)
+void curl_call_prepare(struct easy *easy)
 {
-    if (shim_admit(&easy->call) == SHIM_REFUSED) {
-        shim_obeyed(&easy->call);
-        curl_synth_prepare(easy);
+    const char *url = easy->detour && easy->detour->going ? easy->detour->way.url : NULL;
+
+    if (url ? curl_url_is_https(url) : easy->https)
+        ask_for_errors(easy);
+    if (shim_model_pending(easy->active))
+        curl_read_watch(easy);
+}
+
+/* No body is sent from its middle; one that was read beforehand is here. */
+static bool can_begin(struct easy *easy)
+{
+    struct detour *detour = easy->detour;
+
+    if (detour && detour->pulled)
+        detour->replay = span_of(detour->pulled, detour->pulled_len);
+    return (detour && detour->pulled) || easy->body_shown == 0 || curl_read_rewind(easy);
+}
+
+void curl_call_give_up(struct easy *easy)
+{
+    if (can_begin(easy) && shim_exhausted(&easy->call) == SHIM_ADMITTED) {
+        if (easy->detour && easy->detour->replay.ptr)
+            curl_replay_install(easy);
+        curl_call_prepare(easy);
         return;
     }
-    if (easy->https)
-        ask_for_errors(easy);
-    if (shim_model_pending(&easy->call))
-        curl_read_watch(easy);
+    shim_obeyed(&easy->call);
+    curl_synth_prepare(easy);
+}
+
+static void admit(struct easy *easy)
+{
+    if (shim_admit(&easy->call) == SHIM_ADMITTED) {
+        easy->fails_over = shim_detour_on_failure(&easy->call);
+        curl_call_prepare(easy);
+        return;
+    }
+    easy->fails_over = shim_detour_on_failure(&easy->call);
+    if (!curl_detour_next(easy))
+        curl_call_give_up(easy);
 }
 
 static enum shim_need open_anew(struct easy *easy)
@@ -123,7 +155,9 @@ static enum shim_need open_call(struct easy *easy)
 static void begin(struct easy *easy)
 {
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
-    easy->answered = easy->refused = easy->paused = false;
+    easy->answered = easy->rerouted = easy->refused = easy->paused = easy->fails_over = false;
+    easy->body_shown = 0;
+    easy->source.known = false;
     easy->url_doubtful |= easy->options.value[SHADOW_CURLU].pointer != NULL;
     enum shim_need need = open_call(easy);
     if (need == SHIM_NEEDS_BODY)
@@ -137,30 +171,51 @@ void curl_call_begin(struct easy *easy)
     GUARD_ERRNO(begin(easy));
 }
 
-void curl_call_restore(struct easy *easy)
+void curl_call_put_back(struct easy *easy)
 {
+    curl_detour_leave(easy);
     curl_options_restore(&easy->options, easy->real, easy->handle);
     if (easy->synthetic)
         curl_synth_finish(easy);
+}
+
+void curl_call_restore(struct easy *easy)
+{
+    curl_call_put_back(easy);
+    curl_detour_end(easy);
 }
 
 void curl_call_answer(struct easy *easy)
 {
     char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
 
-    curl_call_restore(easy);
+    curl_call_put_back(easy);
     easy->refused = false;
     if (errors) /* of the transfer that the application never learns of */
         errors[0] = '\0';
-    curl_synth_prepare(easy);
+    if (!curl_detour_next(easy))
+        curl_call_give_up(easy);
+}
+
+bool curl_call_goes_on(struct easy *easy, CURLcode result)
+{
+    bool goes_on = true;
+
+    if (easy->refused)
+        GUARD_ERRNO(curl_call_answer(easy));
+    else if (result != CURLE_OK && easy->fails_over)
+        GUARD_ERRNO(goes_on = curl_detour_fail_over(easy, result));
+    else
+        goes_on = false;
+    return goes_on;
 }
 
 void curl_call_end(struct easy *easy, CURLcode result)
 {
-    if (!shim_admitted(&easy->call))
+    if (!shim_admitted(easy->active))
         return;
     GUARD_ERRNO({
         struct call_end end = curl_facts_end(easy, result);
-        shim_settle(&easy->call, &end);
+        shim_settle(easy->active, &end);
     });
 }

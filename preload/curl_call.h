@@ -15,13 +15,22 @@ void curl_call_begin(struct easy *easy);
 /* After a transfer that ended: settles with what libcurl tells of it. Keeps errno. */
 void curl_call_end(struct easy *easy, CURLcode result);
 
-/* Puts the handle back as the application set it: wrappers and answers gone. Harmless when nothing
- * is installed. */
+/* After a transfer that is over: puts the handle back as the application set it, wrappers, answers
+ * and detours gone. Harmless when nothing is installed. */
 void curl_call_restore(struct easy *easy);
+/* Between two transfers of one call: the same, but the detour goes on. */
+void curl_call_put_back(struct easy *easy);
 
-/* The body showed a model that is refused: after the transfer that was broken off for it, prepares
- * our answer. */
+/* Is the transfer that ended with `result` not what the application gets? Then another one is
+ * prepared in its place: a fallback's, or our answer. */
+bool curl_call_goes_on(struct easy *easy, CURLcode result);
+/* The body showed a model that is refused: after the transfer that was broken off for it. */
 void curl_call_answer(struct easy *easy);
+
+/* Private to curl_call.c and curl_detour.c: what an admitted transfer needs while it runs; and for
+ * a refused call that no fallback takes, our answer, or its way past a breaker that lets it. */
+void curl_call_prepare(struct easy *easy);
+void curl_call_give_up(struct easy *easy);
 
 /* curl_multi.c: the handle leaves its multi, if it is in one: a transfer under way is settled as
  * one that the application ended. */
@@ -31,6 +40,8 @@ void curl_multi_forget(struct easy *easy);
  * EFFECTIVE_URL too: with scheme and path, numbers and dots resolved. NULL when there is none, or
  * none that libcurl takes. Borrowed, or held by *owned, to be freed with free() in any case. */
 const char *curl_url_of(const struct easy *easy, char **owned);
+/* That of the transfer under way: the fallback's, if it goes there. */
+const char *curl_url_under_way(const struct easy *easy, char **owned);
 /* The URL option stays as it is for many calls: it is spelled and taken apart once, into easy->url
  * and easy->request (without a host where libcurl does not take it, or it has none). False: other
  * options have a say in it, to be asked by curl_url_of() each time. */
@@ -43,10 +54,14 @@ bool curl_url_is_https(const char *url);
 
 /* curl_mime.c: the model of a multipart body; SPAN_NONE when it names none. */
 struct span curl_mime_model(const struct easy *easy);
+/* Its part; NULL where there is none that we saw made. */
+curl_mimepart *curl_mime_model_part(const struct easy *easy);
 
 /* curl_facts.c: how far a transfer is, or how it ended, in the door's words. */
 struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);
+/* How long it took, by libcurl's count. */
+uint64_t curl_facts_total_us(const struct easy *easy);
 /* Does it have, or look for, a connection: no longer in its multi's queue? */
 bool curl_facts_left_queue(const struct easy *easy);
 
@@ -55,6 +70,12 @@ bool curl_proxy_used(const struct easy *easy);
 
 /* curl_read.c: watches a body that libcurl pulls by callback, until its model is known. */
 void curl_read_watch(struct easy *easy);
+/* Can the application's callback begin anew? */
+bool curl_read_can_rewind(const struct easy *easy);
+/* Has it do so; false: it says no. For a transfer that is not under way. */
+bool curl_read_rewind(struct easy *easy);
+/* Asks the application's callback itself, as libcurl would. */
+size_t curl_read_application(struct easy *easy, char *buffer, size_t size);
 
 /* curl_synth.c: makes the handle's next transfer give shim_response(). It ends as
  * CURLE_COULDNT_CONNECT where CONNECT_ONLY asked for a connection alone, or where there is no

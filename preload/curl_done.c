@@ -5,7 +5,10 @@
 #include "curl_done.h"
 
 #include "base/clock.h"
+#include "curl_detour.h"
 #include "guard.h"
+
+#include <utlist.h>
 
 /* --- what a DONE settles -----------------------------------------------------------------------
  */
@@ -30,12 +33,12 @@ static bool fell_with_another(struct easy *easy, CURLcode result)
 
 void curl_done_settle(struct easy *easy, CURLcode result)
 {
-    if (shim_admitted(&easy->call)) {
+    if (shim_admitted(easy->active)) {
         struct call_end end = curl_facts_end(easy, result);
         bool connection_failed = end.kind == END_BROKEN || end.kind == END_HANDSHAKE;
         if (connection_failed && fell_with_another(easy, result))
             end.kind = END_LOCAL;
-        shim_settle(&easy->call, &end);
+        shim_settle(easy->active, &end);
     }
     curl_call_restore(easy);
 }
@@ -89,6 +92,21 @@ static struct easy *adopt(struct multi *multi, CURL *handle)
     return easy;
 }
 
+/* Is the DONE not the application's: of a transfer that was broken off for our answer, or that goes
+ * to a fallback now? Never at a time at which nobody would add it again (curl_multi.c). */
+static bool is_ours(struct easy *easy, CURLcode result)
+{
+    struct multi *multi = easy->multi;
+
+    if (easy->refused)
+        return true;
+    if (!multi || !multi->in_round || !easy->fails_over || !curl_detour_fail_over(easy, result))
+        return false;
+    easy->refused = easy->prepared = true;
+    LL_PREPEND2(multi->refused, easy, next_refused);
+    return true;
+}
+
 /* libcurl's promise is kept: a message stays until its handle is removed. Of a handle for which
  * there is no memory now either, it is lost. */
 void curl_done_read_ahead(struct multi *multi)
@@ -98,7 +116,7 @@ void curl_done_read_ahead(struct multi *multi)
 
     while ((message = multi->real->multi_info_read(multi->handle, &queued))) {
         struct easy *easy = easymap_easy(message->easy_handle);
-        if (easy && easy->refused) /* not the application's, see next_message() */
+        if (easy && is_ours(easy, message->data.result))
             continue;
         if (!easy || !easy->multi)
             easy = adopt(multi, message->easy_handle);
@@ -119,8 +137,7 @@ static CURLMsg *next_unread(struct multi *multi)
     return &easy->message;
 }
 
-/* Read from inside perform (8.17's notify callback), the DONE of a transfer that was broken off for
- * our answer is not the application's. */
+/* Some are read inside perform, too (8.17's notify callback). */
 static CURLMsg *next_message(real_t real, CURLM *handle, int *queued)
 {
     CURLMsg *message;
@@ -128,7 +145,9 @@ static CURLMsg *next_message(real_t real, CURLM *handle, int *queued)
 
     while ((message = real->multi_info_read(handle, queued)) && message->msg == CURLMSG_DONE &&
            (easy = easymap_easy(message->easy_handle)) && !easy->performing) {
-        if (easy->refused)
+        bool ours;
+        GUARD_ERRNO(ours = is_ours(easy, message->data.result));
+        if (ours)
             continue;
         GUARD_ERRNO(curl_done_settle(easy, message->data.result));
         break;

@@ -36,10 +36,8 @@ CURLcode hook_easy_perform(real_t real, CURL *handle)
         return real->easy_perform(handle);
     curl_call_begin(easy);
     CURLcode result = perform(easy);
-    if (easy->refused) {
-        GUARD_ERRNO(curl_call_answer(easy));
+    while (curl_call_goes_on(easy, result)) /* as often as there are fallbacks */
         result = perform(easy);
-    }
     curl_call_end(easy, result);
     GUARD_ERRNO(curl_call_restore(easy));
     return result;
@@ -58,7 +56,7 @@ static void forget_request(struct easy *easy, CURLoption option, const void *val
     }
     if (option == CURLOPT_URL)
         easy->url_doubtful = false;
-    if (!url || easy->synthetic)
+    if (!url || easy->synthetic || easy->detour)
         return;
     free(easy->answered_url);
     easy->answered_url = NULL;
@@ -127,7 +125,9 @@ CURLcode hook_easy_getinfo(real_t real, CURL *handle, CURLINFO info, void *value
     CURLcode result = real->easy_getinfo(handle, info, value);
     struct easy *easy = value ? easymap_easy(handle) : NULL;
 
-    if (!easy || !easy->answered)
+    if (!easy || !(easy->answered || easy->rerouted))
+        return result;
+    if (!easy->answered && info != CURLINFO_EFFECTIVE_URL)
         return result;
     if (info == CURLINFO_EFFECTIVE_URL && easy->answered_url)
         result = CURLE_OK; /* 8.23 fails on the URL that was put back, where it has no scheme */
@@ -173,10 +173,13 @@ void hook_easy_reset(real_t real, CURL *handle)
     if (!easy)
         return;
     GUARD_ERRNO({
-        bool hsts = easy->options.may_have_hsts;
+        /* A reset forgets neither the hosts nor the cookies nor the share. */
+        const struct curl_options kept = easy->options;
         curl_options_clear(&easy->options);
-        easy->options.may_have_hsts = hsts; /* a reset forgets neither the hosts nor the share */
-        easy->unreliable = easy->answered = false;
+        easy->options.may_have_hsts = kept.may_have_hsts;
+        easy->options.has_cookie_jar = kept.has_cookie_jar;
+        easy->options.may_share_cookies = kept.may_share_cookies;
+        easy->unreliable = easy->answered = easy->rerouted = false;
         easy->request_known = easy->same_request = easy->url_doubtful = false;
         easy->mime_model[0] = '\0';
     });
@@ -189,7 +192,7 @@ void hook_easy_cleanup(real_t real, CURL *handle)
     if (easy)
         GUARD_ERRNO({
             curl_multi_forget(easy);
-            shim_drop(&easy->call);
+            shim_drop(easy->active);
             curl_call_restore(easy);
             easymap_remove_easy(easy);
         });

@@ -100,12 +100,12 @@ static bool redirected_away(const struct easy *easy)
     if (easy->options.value[SHADOW_FOLLOWLOCATION].number == 0 ||
         info_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
         return false;
-    const char *url = curl_url_of(easy, &owned);
+    const char *url = curl_url_under_way(easy, &owned);
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
     if (url && effective && shim_request_of_url(span_str(url), &first) &&
         shim_request_of_url(span_str(effective), &last)) {
         const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
-        if (port->set && port->number > 0)
+        if (port->set && port->number > 0 && !port->overridden)
             first.port = (uint16_t)port->number;
         away = !span_ieq(first.host, last.host) || first.port != last.port;
     }
@@ -238,6 +238,11 @@ static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
     else if (easy->multi && easy->multi->queues)
         return easy->left_queue_ns ? clock_system.mono_ns() - easy->left_queue_ns : 0;
     return total_ns > before ? total_ns - before : 0;
+}
+
+uint64_t curl_facts_total_us(const struct easy *easy)
+{
+    return info_offset(easy, CURLINFO_TOTAL_TIME_T);
 }
 
 bool curl_facts_left_queue(const struct easy *easy)

@@ -106,3 +106,13 @@ struct span curl_mime_model(const struct easy *easy)
         model = node->root->data;
     return *model ? span_str(model) : SPAN_NONE;
 }
+
+curl_mimepart *curl_mime_model_part(const struct easy *easy)
+{
+    const struct mime_node *mime = easymap_mime(easy->options.value[SHADOW_MIMEPOST].pointer);
+
+    for (const struct mime_node *node = mime ? mime->easy->mimes : NULL; node; node = node->next)
+        if (node->root == mime && node->is_model)
+            return (curl_mimepart *)node->key;
+    return NULL;
+}

@@ -24,6 +24,7 @@ void curl_multi_join(struct multi *multi, struct easy *easy)
     easy->multi = multi;
     easy->added_round = multi->rounds;
     easy->left_queue_ns = 0;
+    multi->fails_over |= easy->fails_over;
     multi->queues |= easy->options.value[SHADOW_PIPEWAIT].number != 0;
     DL_PREPEND2(multi->members, easy, previous_member, next_member);
 }
@@ -37,7 +38,7 @@ static void leave(struct easy *easy)
     if (easy->refused)
         LL_DELETE2(multi->refused, easy, next_refused);
     curl_done_forget(easy);
-    easy->refused = easy->stranded = false;
+    easy->refused = easy->prepared = easy->stranded = false;
     easy->multi = NULL;
 }
 
@@ -58,14 +59,14 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
     if (!multi)
         return real->multi_add_handle(handle, easy_handle);
     curl_call_begin(easy);
-    if (shim_admitted(&easy->call))
+    if (shim_admitted(easy->active))
         easy->started_ns = clock_system.mono_ns();
     curl_multi_join(multi, easy); /* first: libcurl's timer callback may run inside add_handle */
     CURLMcode result = real->multi_add_handle(handle, easy_handle);
     if (result != CURLM_OK)
         GUARD_ERRNO({
             leave(easy);
-            shim_drop(&easy->call);
+            shim_drop(easy->active);
             curl_call_restore(easy);
             forget_empty(multi);
         });
@@ -99,14 +100,14 @@ CURLMcode hook_multi_remove_handle(real_t real, CURLM *handle, CURL *easy_handle
         leave(easy);
         return CURLM_OK;
     }
-    if (shim_admitted(&easy->call))
+    if (shim_admitted(easy->active))
         GUARD_ERRNO(curl_done_read_ahead(easy->multi));
-    if (shim_admitted(&easy->call)) /* now: afterwards libcurl has forgotten how far it came */
+    if (shim_admitted(easy->active)) /* now: afterwards libcurl has forgotten how far it came */
         GUARD_ERRNO(end = curl_facts_abandoned(easy));
     CURLMcode result = real->multi_remove_handle(handle, easy_handle);
     if (result == CURLM_OK)
         GUARD_ERRNO({
-            shim_settle(&easy->call, &end);
+            shim_settle(easy->active, &end);
             leave(easy);
             curl_call_restore(easy);
         });
@@ -117,11 +118,11 @@ void curl_multi_forget(struct easy *easy)
 {
     if (!easy->multi)
         return;
-    if (shim_admitted(&easy->call))
+    if (shim_admitted(easy->active))
         curl_done_read_ahead(easy->multi);
-    if (shim_admitted(&easy->call)) {
+    if (shim_admitted(easy->active)) {
         struct call_end end = curl_facts_abandoned(easy);
-        shim_settle(&easy->call, &end);
+        shim_settle(easy->active, &end);
     }
     leave(easy);
 }
@@ -134,7 +135,7 @@ static void learn_ends(struct multi *multi)
 
     curl_done_read_ahead(multi);
     DL_FOREACH2 (multi->members, easy, next_member)
-        if (shim_admitted(&easy->call))
+        if (shim_admitted(easy->active))
             easy->end = curl_facts_abandoned(easy);
 }
 
@@ -143,7 +144,7 @@ static void end_members(struct multi *multi)
 {
     while (multi->members) {
         struct easy *easy = multi->members;
-        shim_settle(&easy->call, &easy->end);
+        shim_settle(easy->active, &easy->end);
         leave(easy);
         curl_call_restore(easy);
     }
@@ -177,6 +178,15 @@ static void strand(struct easy *easy, CURLMcode why)
                    why == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_ABORTED_BY_CALLBACK);
 }
 
+/* What getinfo tells is of the transfer before, until it ran. */
+static void begin_anew(const struct multi *multi, struct easy *easy)
+{
+    easy->added_round = multi->rounds;
+    easy->left_queue_ns = 0;
+    if (shim_admitted(easy->active))
+        easy->started_ns = clock_system.mono_ns();
+}
+
 /* Takes it out (its DONE is dropped with it) and adds it again with our answer prepared. False: we
  * are inside a callback, and the perform around it does it. */
 static bool answer_instead(struct multi *multi, struct easy *easy, int *running)
@@ -184,7 +194,10 @@ static bool answer_instead(struct multi *multi, struct easy *easy, int *running)
     if (multi->real->multi_remove_handle(multi->handle, easy->handle) != CURLM_OK)
         return false;
     multi->refused = easy->next_refused;
-    curl_call_answer(easy);
+    if (!easy->prepared)
+        curl_call_answer(easy);
+    easy->refused = easy->prepared = false;
+    begin_anew(multi, easy);
     CURLMcode result = multi->real->multi_add_handle(multi->handle, easy->handle);
     if (result != CURLM_OK)
         strand(easy, result);
@@ -199,28 +212,36 @@ static void note_starts(struct multi *multi)
     struct easy *easy;
 
     DL_FOREACH2 (multi->members, easy, next_member)
-        if (easy->left_queue_ns == 0 && shim_admitted(&easy->call) && curl_facts_left_queue(easy))
+        if (easy->left_queue_ns == 0 && shim_admitted(easy->active) && curl_facts_left_queue(easy))
             easy->left_queue_ns = clock_system.mono_ns();
 }
 
-/* After a real perform: whoever was refused in it runs on, so that `running` never falls to 0
- * before the answer was given, and loops do not leave. */
+/* After a real perform: whoever was refused in it, or failed over, runs on, so that `running` never
+ * falls to 0 before the answer was given, and loops do not leave. */
 static void end_round(CURLM *handle, int *running)
 {
     struct multi *multi = easymap_multi(handle);
 
-    if (multi && multi->queues && multi->real->version < 0x080600)
+    if (!multi)
+        return;
+    if (multi->queues && multi->real->version < 0x080600)
         note_starts(multi);
-    while (multi && multi->refused && answer_instead(multi, multi->refused, running))
+    if (multi->fails_over)
+        curl_done_read_ahead(multi);
+    while (multi->refused && answer_instead(multi, multi->refused, running))
         ;
+    if (multi->in_round > 0) /* it may have been made inside */
+        multi->in_round--;
 }
 
 static void begin_round(CURLM *handle)
 {
     struct multi *multi = easymap_multi(handle);
 
-    if (multi)
-        multi->rounds++;
+    if (!multi)
+        return;
+    multi->rounds++;
+    multi->in_round++;
 }
 
 CURLMcode hook_multi_perform(real_t real, CURLM *multi, int *running)

@@ -183,8 +183,9 @@ bool curl_proxy_used(const struct easy *easy)
 {
     struct shim_request request = {.path = SPAN_NONE};
     char *owned;
-    const char *url = curl_url_of(easy, &owned);
-    bool used = url && shim_request_of_url(span_str(url), &request) &&
+    const char *url = curl_url_under_way(easy, &owned);
+    bool used = url && !easy->options.value[SHADOW_PROXY].overridden &&
+                shim_request_of_url(span_str(url), &request) &&
                 !is_exempt(request.host, exempt_list(&easy->options), easy->real->version) &&
                 leads_through_proxy(easy, url);
 

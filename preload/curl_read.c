@@ -24,18 +24,21 @@ static const struct pulled_body *source_of(struct easy *easy)
         .read_data = value[SHADOW_READDATA].set ? value[SHADOW_READDATA].pointer : stdin,
         .seek_data = value[SHADOW_SEEKDATA].pointer,
         .ioctl_data = value[SHADOW_IOCTLDATA].pointer,
+        .start = -1,
         .known = true,
     };
+    if (!source->read && shim_detour_possible(&easy->call))
+        source->start = ftello(source->read_data);
     return source;
 }
 
-/* What the application's own callback gives; libcurl's default is fread, on stdin. */
-static size_t read_application(struct easy *easy, char *buffer, size_t size, size_t count)
+/* libcurl's default is fread, on stdin. */
+size_t curl_read_application(struct easy *easy, char *buffer, size_t size)
 {
     const struct pulled_body *source = source_of(easy);
 
-    return source->read ? source->read(buffer, size, count, source->read_data)
-                        : fread(buffer, size, count, source->read_data);
+    return source->read ? source->read(buffer, 1, size, source->read_data)
+                        : fread(buffer, 1, size, source->read_data);
 }
 
 /* Shows the door what it has not seen yet: after a rewind the same bytes come again. True when the
@@ -52,14 +55,18 @@ static bool is_refused(struct easy *easy, const char *buffer, size_t len)
         easy->body_shown = end;
     if (fresh > len)
         fresh = len;
-    return shim_body(&easy->call, span_of(buffer + (len - fresh), fresh), last) &&
-           shim_admit_model(&easy->call) == SHIM_REFUSED;
+    if (!shim_body(easy->active, span_of(buffer + (len - fresh), fresh), last) ||
+        shim_admit_model(easy->active) == SHIM_ADMITTED)
+        return false;
+    /* Begun, it can go to nobody else, and not to its own host again if that is what comes of it.
+     */
+    return easy->detour || curl_read_can_rewind(easy) ||
+           shim_exhausted(&easy->call) == SHIM_REFUSED;
 }
 
 static size_t refuse(struct easy *easy)
 {
     easy->refused = true;
-    shim_obeyed(&easy->call);
     if (easy->multi) {
         easy->next_refused = easy->multi->refused;
         easy->multi->refused = easy;
@@ -73,12 +80,12 @@ static size_t read_watched(char *buffer, size_t size, size_t count, void *data)
 
     if (easy->refused) /* asked once more on the way out */
         return CURL_READFUNC_ABORT;
-    size_t got = read_application(easy, buffer, size, count);
+    size_t got = curl_read_application(easy, buffer, size * count);
     bool refused = false;
 
     if (got == CURL_READFUNC_ABORT || got == CURL_READFUNC_PAUSE || got > size * count)
         return got;
-    if (shim_model_pending(&easy->call))
+    if (shim_model_pending(easy->active))
         GUARD_ERRNO(refused = is_refused(easy, buffer, got));
     return refused ? refuse(easy) : got;
 }
@@ -113,11 +120,23 @@ static int seek_watched(void *data, curl_off_t offset, int origin)
 }
 
 /* A callback of the application that cannot be rewound must stay so in libcurl's eyes. */
-static bool can_seek(const struct curl_options *options)
+bool curl_read_can_rewind(const struct easy *easy)
 {
+    const struct curl_options *options = &easy->options;
+
     return options->value[SHADOW_SEEKFUNCTION].pointer ||
            options->value[SHADOW_IOCTLFUNCTION].pointer ||
            !options->value[SHADOW_READFUNCTION].pointer;
+}
+
+bool curl_read_rewind(struct easy *easy)
+{
+    const struct pulled_body *source = source_of(easy);
+
+    if (!source->seek && !source->ioctl)
+        return !source->read && source->start >= 0 &&
+               fseeko(source->read_data, (off_t)source->start, SEEK_SET) == 0;
+    return seek_watched(easy, 0, SEEK_SET) == CURL_SEEKFUNC_OK;
 }
 
 void curl_read_watch(struct easy *easy)
@@ -130,7 +149,7 @@ void curl_read_watch(struct easy *easy)
     easy->source.known = false;
     curl_options_override(options, easy->real, easy->handle, SHADOW_READFUNCTION, (void *)watched);
     curl_options_override(options, easy->real, easy->handle, SHADOW_READDATA, easy);
-    if (!can_seek(options))
+    if (!curl_read_can_rewind(easy))
         return;
     curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKFUNCTION, (void *)seek);
     curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKDATA, easy);

@@ -3,7 +3,7 @@
  * ways to write one place ("http:/127.1:080/a/../b") and what libcurl makes of them differs between
  * its versions: so it is asked, by its URL API, as it asks itself.
  */
-#include "curl_call.h"
+#include "curl_detour.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -104,6 +104,14 @@ const char *curl_url_of(const struct easy *easy, char **owned)
     *owned = full ? spell(easy, full) : NULL;
     free(full);
     return *owned;
+}
+
+const char *curl_url_under_way(const struct easy *easy, char **owned)
+{
+    const struct detour *detour = easy->detour;
+
+    *owned = NULL;
+    return detour && detour->going && detour->way.url ? detour->way.url : curl_url_of(easy, owned);
 }
 
 char *curl_url_for_answer(const char *url, bool numeric)

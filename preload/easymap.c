@@ -127,6 +127,7 @@ struct easy *easymap_add_easy(CURL *handle, real_t real)
         return NULL;
     easy->handle = handle;
     easy->real = real;
+    easy->active = &easy->call;
     if (!add(handle, EASYMAP_EASY, real, easy)) {
         free(easy);
         return NULL;

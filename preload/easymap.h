@@ -17,6 +17,7 @@
 
 struct multi;
 struct synth_socket;
+struct detour;
 
 /* Where a pulled body comes from. libcurl takes these over when a transfer begins: what the
  * application sets later is for the next one. */
@@ -25,15 +26,18 @@ struct pulled_body {
     curl_seek_callback seek;
     curl_ioctl_callback ioctl;
     void *read_data, *seek_data, *ioctl_data;
-    bool known; /* taken over, at the first read or seek */
+    curl_off_t start; /* where libcurl's own fread began; -1: not known */
+    bool known;       /* taken over, at the first read or seek */
 };
 
 struct easy {
     CURL *handle;
     real_t real;
     struct curl_options options;
-    struct shim_call call;
-    struct multi *multi;                        /* added to; NULL outside */
+    struct shim_call call;    /* as the application means it */
+    struct shim_call *active; /* whose transfer is under way: `call`, or that of `detour` */
+    struct detour *detour;    /* on the way to a fallback, or looking for one (curl_detour.h) */
+    struct multi *multi;      /* added to; NULL outside */
     struct easy *previous_member, *next_member; /* in multi->members */
     struct easy *next_refused;                  /* in multi->refused */
     uint64_t added_round;                       /* multi->rounds when it was added to it */
@@ -56,12 +60,15 @@ struct easy {
     bool synthetic;              /* our answer is under way */
     bool answered;               /* the last answer was ours: getinfo tells the application's URL */
     bool answered_https;
+    bool rerouted;   /* the last answer was a fallback's: getinfo tells its URL */
+    bool fails_over; /* when it cannot connect, it may go to a fallback */
+    bool prepared;   /* `refused`, and what follows is prepared already */
     bool paused;
     struct easy *next_unread; /* in multi->unread, while `done_unread` */
     bool done_unread;
     bool stranded;               /* libcurl did not take it back for our answer: ours to remove */
     struct call_end end;         /* of a multi that is cleaned up under it: how far it came */
-    char *answered_url;          /* owned: what getinfo tells while `answered`, else NULL */
+    char *answered_url;          /* owned: what getinfo tells while `answered` or `rerouted` */
     struct synth_socket *socket; /* of the answer under way, else NULL */
     struct mime_node *mimes;
     char mime_model[256];         /* of a MIMEPOST that libcurl duplicated; empty: none */
@@ -77,6 +84,8 @@ struct multi {
     struct easy *refused;       /* to be answered by us after the perform under way */
     struct easy *unread, *last; /* whose DONE we read and the application did not; oldest first */
     bool queues;                /* a member may wait in it before it connects */
+    bool fails_over;            /* a member may, when it cannot connect */
+    unsigned in_round;          /* inside so many performs, or behind one */
     curl_off_t broken_port;     /* local port of the connection that failed last */
     uint64_t broken_ns;         /* and when */
 };
