@@ -80,6 +80,7 @@ class Request:
     headers: dict
     body: bytes
     model: str
+    raw: bytes = b""  # the whole of it as it arrived
 
     @property
     def path(self):
@@ -88,6 +89,28 @@ class Request:
 
 class Gone(Exception):
     """The client closed."""
+
+
+class Kept:
+    """A stream whose bytes are kept until they are taken."""
+
+    def __init__(self, stream):
+        self.stream, self.parts = stream, []
+
+    def readline(self, limit):
+        self.parts.append(self.stream.readline(limit))
+        return self.parts[-1]
+
+    def read(self, size):
+        self.parts.append(self.stream.read(size))
+        return self.parts[-1]
+
+    def taken(self):
+        parts, self.parts = self.parts, []
+        return b"".join(parts)
+
+    def close(self):
+        self.stream.close()
 
 
 class Provider:
@@ -221,7 +244,7 @@ class Provider:
                 with self.changed:
                     self._connections.discard(plain)  # wrap_socket took its descriptor over
                     self._connections.add(connection)
-            stream = connection.makefile("rb")
+            stream = Kept(connection.makefile("rb"))
             while self._exchange(connection, stream, number):
                 pass
         except (Gone, OSError, ValueError):
@@ -249,7 +272,7 @@ class Provider:
                 self.partial.append((method, target, headers))
                 self.changed.notify_all()
             raise
-        request = Request(time.monotonic(), number, method, target, headers, body, model_of(body))
+        request = Request(time.monotonic(), number, method, target, headers, body, model_of(body), stream.taken())
         with self.changed:
             answer = self._choose(request)
             self.requests.append(request)

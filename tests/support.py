@@ -123,10 +123,11 @@ class BreakerEnvironment:
         return subprocess.run([str(c) for c in command], env={**self.bare, **(env or {})}, cwd=self.directory,
                               input=input if input is not None else b"", capture_output=True, timeout=timeout)
 
-    def start(self, *command, env=None, **options):
+    def start(self, *command, env=None, bare=False, **options):
         options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options}
-        process = subprocess.Popen(self.wrap(*command), env={**self.environment, **(env or {})},
-                                   cwd=self.directory, **options)
+        words, environment = ([str(word) for word in command], self.bare) if bare else \
+            (self.wrap(*command), self.environment)
+        process = subprocess.Popen(words, env={**environment, **(env or {})}, cwd=self.directory, **options)
         self.started.append(process)
         return process
 

@@ -2,7 +2,7 @@
 /*
  * client.php HOW URL MODEL...: one call per model over one reused handle (or one multi), one JSON line each.
  * HOW: exec, copy (a fresh handle by curl_copy_handle each), upload (INFILE), array (multipart), fail (FAILONERROR),
- * multi.
+ * multi. CLIENT_HEADERS: lines for each call.
  */
 [, $how, $url] = $argv;
 $models = array_slice($argv, 3);
@@ -23,6 +23,9 @@ function prepare($handle, string $how, string $url, string $model): void
         curl_setopt($handle, CURLOPT_POSTFIELDS, $body);
     }
     curl_setopt($handle, CURLOPT_FAILONERROR, $how === 'fail');
+    if (getenv('CLIENT_HEADERS')) {
+        curl_setopt($handle, CURLOPT_HTTPHEADER, explode("\n", getenv('CLIENT_HEADERS')));
+    }
 }
 
 function report($handle, $body): void

@@ -1,11 +1,12 @@
 """client_pycurl.py HOW URL MODEL...: one call per model, one JSON line each, as client.php.
 
 HOW: exec (one reused handle), copy (duphandle), upload (READFUNCTION), mime, fail (FAILONERROR), multi, reset,
-repl (reads "URL MODEL" lines from stdin over one handle, answers each).
+repl (reads "URL MODEL" lines from stdin over one handle, answers each). CLIENT_HEADERS: lines for each call.
 """
 
 import io
 import json
+import os
 import sys
 
 import pycurl
@@ -29,6 +30,8 @@ def prepare(handle, how, url, model):
     else:
         handle.setopt(pycurl.COPYPOSTFIELDS, body_of(model))
     handle.setopt(pycurl.FAILONERROR, how == "fail")
+    if "CLIENT_HEADERS" in os.environ:
+        handle.setopt(pycurl.HTTPHEADER, os.environ["CLIENT_HEADERS"].split("\n"))
 
 
 def report(handle, code):

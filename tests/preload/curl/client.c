@@ -7,6 +7,7 @@
  *
  * Each transfer asks for a model ("fine" or "shut") and prints one line:
  *   MODEL CODE STATUS BODY_BYTES EFFECTIVE_URL
+ * CLIENT_HEADERS in the environment: header lines, one a line, for each request.
  * Exit status 0; an assertion of the mode itself that fails is told on stderr, exit 1.
  */
 #include "client.h"
@@ -42,6 +43,17 @@ int is_shut(const struct request *r)
     return strcmp(r->model, "shut") == 0;
 }
 
+static struct curl_slist *headers;
+
+static void read_headers(void)
+{
+    char *text = getenv("CLIENT_HEADERS"), *rest = NULL;
+
+    for (char *line = text ? strtok_r(strdup(text), "\n", &rest) : NULL; line;
+         line = strtok_r(NULL, "\n", &rest))
+        headers = curl_slist_append(headers, line);
+}
+
 void begin(struct request *r, CURL *easy, const char *model)
 {
     *r = (struct request){.easy = easy, .model = model, .body = body_of(model)};
@@ -50,6 +62,8 @@ void begin(struct request *r, CURL *easy, const char *model)
     curl_easy_setopt(easy, CURLOPT_WRITEDATA, &r->received);
     curl_easy_setopt(easy, CURLOPT_TIMEOUT, 20L);
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    if (headers)
+        curl_easy_setopt(easy, CURLOPT_HTTPHEADER, headers);
 }
 
 static pthread_mutex_t printing = PTHREAD_MUTEX_INITIALIZER;
@@ -116,6 +130,7 @@ int main(int argc, char **argv)
     if (argc > 3)
         extra = argv[3];
     curl_global_init(CURL_GLOBAL_DEFAULT);
+    read_headers();
     const struct mode *mode = find(argv[1]);
     if (mode->whole)
         mode->whole();
