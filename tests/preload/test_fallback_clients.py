@@ -53,6 +53,9 @@ def renamed(model):
 # --- the clients ---------------------------------------------------------------------------------
 
 
+CODE = "%{stderr}<%{http_code} %{url_effective}>"  # -Z shows a meter there, too
+
+
 def curl_tool(*flags, at=False):
     """Two calls of one process, as each client here makes several."""
 
@@ -63,16 +66,15 @@ def curl_tool(*flags, at=False):
             body.write_text(chat(model, messages=[{"content": '"model":"x"'}], stream=True))
             words += ["--next", "-s", *flags] if number else []
             words += [word for line in HEADERS for word in ("-H", line)]
-            words += ["-w", "%{stderr}%{http_code} %{url_effective}\n", "--data-binary" if at else "-d",
-                      f"@{body}" if at else body.read_text(), url]
+            words += ["-w", CODE, "--data-binary" if at else "-d", f"@{body}" if at else body.read_text(), url]
         return words
 
     return command
 
 
 def curl_parallel(client, url, directory):
-    return ["curl", "-s", "-Z", *[word for line in HEADERS for word in ("-H", line)], "-d", chat("fine"),
-            "-w", "%{stderr}%{http_code} %{url_effective}\n", *[f"{url}?n={n}" for n in range(4)]]
+    return ["curl", "-s", "-Z", *[word for line in HEADERS for word in ("-H", line)], "-d", chat("fine"), "-w", CODE,
+            *[f"{url}?n={n}" for n in range(4)]]
 
 
 def program(name, how):
@@ -88,7 +90,7 @@ def answers_of(name, done):
     """(status, effective URL) of each call of a program that ended well."""
     assert done.returncode == 0, done
     if name.startswith("curl"):
-        lines = re.findall(r"^(\d+) (\S+)$", done.stderr.decode(), re.M)
+        lines = re.findall(r"<(\d+) (\S+)>", done.stderr.decode())
         return [(int(status), url) for status, url in lines]
     if name.startswith("C "):
         assert all(line.code == 0 for line in lines_of(done)), done

@@ -2,12 +2,14 @@
 the primary gets of the next call, nothing being set anew, is what it gets of a first call without us."""
 
 import re
+import socket
 import threading
+import urllib.parse
 
 import pytest
 
 from fallbacks import GNUTLS, OPENSSL, PLAIN, SECOND_KEY, Bytes, Fallback, Remote, chain, chat
-from provider import Answer
+from provider import Answer, wait_until
 
 BODY = chat("m")
 KEY = ["Authorization: Bearer sk-0f-the-primary"]
@@ -154,6 +156,61 @@ def test_options(setting, library, breaker_env, provider, second, refusing, tmp_
     away_and_home(breaker_env, provider, second, refusing, made(options, provider), library)
     for request in second.provider.seen():
         assert b"s3cret" not in request.raw and b"sk-0f-the-primary" not in request.raw
+        assert request.target == "/api/v1/chat/completions" and request.body == chat("openai/m").encode()
+
+
+# What the application says of the way to its own URL: nothing of it is meant for another one.
+PLACES = {
+    "CONNECT_TO everything": lambda primary, directory: {"CONNECT_TO": [f"::127.0.0.1:{primary.port}"]},
+    "CONNECT_TO its own": lambda primary, directory: {
+        "URL": "http://named.example/v1/chat/completions", "CONNECT_TO": [f"named.example:80:127.0.0.1:{primary.port}"]},
+    "RESOLVE": lambda primary, directory: {
+        "URL": f"http://named.example:{primary.port}/v1/chat/completions",
+        "RESOLVE": [f"named.example:{primary.port}:127.0.0.1"]},
+    "PORT": lambda primary, directory: {"URL": "http://127.0.0.1/v1/chat/completions", "PORT": primary.port},
+    "UNIX_SOCKET_PATH": lambda primary, directory: {
+        "URL": "http://named.example/v1/chat/completions", "UNIX_SOCKET_PATH": unix_door(primary, directory)},
+}
+
+
+def unix_door(provider, directory):
+    """A socket in the file system that the provider serves, too."""
+    path = str(directory / "door")
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(path)
+    listener.listen(16)
+
+    def serve():
+        while not provider._stopping.is_set():
+            connection, _ = listener.accept()
+            threading.Thread(target=provider._serve, args=(connection, 0), daemon=True).start()
+
+    threading.Thread(target=serve, daemon=True).start()
+    return path
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_the_way_to_its_own_url_leads_nowhere_else(place, breaker_env, provider, second, tmp_path):
+    options = {"URL": provider.url(), "POSTFIELDS": BODY, "HTTPHEADER": KEY, **PLACES[place](provider, tmp_path)}
+    parts = urllib.parse.urlsplit(options["URL"])
+    port = options.get("PORT", parts.port or 80)
+    host = f"{parts.hostname}:{port}"
+    breaker_env.configure(f"[target {host}]\nfallback = second\nbase = http://{host}/v1\n" + second.section(),
+                          open_seconds=60)
+
+    def prepare(curl):
+        curl.made("a", **options)
+
+    original = first_call_without_us(breaker_env, provider, prepare)
+    breaker_env.command("trip", "--create", host)
+    with Remote(breaker_env) as curl:
+        prepare(curl)
+        for _ in range(2):
+            assert curl.perform(name="a").url == second.url()
+        assert (provider.count(), second.provider.count()) == (0, 2)
+        breaker_env.command("reset", host)
+        assert curl.perform(name="a").status == 200
+    assert requests_of(provider) == original
 
 
 @pytest.mark.parametrize("way", ["easy", "perform", "socket"])
@@ -338,8 +395,7 @@ def test_a_handle_taken_out_while_it_is_elsewhere(breaker_env, provider, second,
     with Remote(breaker_env) as curl:
         everything(curl)
         curl.add(name="a")
-        while not second.provider.count():
-            curl.turn()
+        wait_until(lambda: curl.turn() and second.provider.count(), what="the call is at the fallback")
         curl.remove(name="a")
         gate.set()
         refusing()
