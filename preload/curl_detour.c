@@ -1,6 +1,6 @@
 #include "curl_detour.h"
 
-#include "guard.h"
+#include "curl_done.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -154,11 +154,14 @@ bool curl_detour_next(struct easy *easy)
     return (easy->detour || begin(easy, true)) && try_candidates(easy);
 }
 
-/* No byte of the request went out. Whether it counts is the door's to say. */
-static bool failed_to_connect(const struct call_end *end)
+/* Before a byte of any request went out, that of a redirect's first included. Whether it counts is
+ * the door's to say. */
+static bool failed_to_connect(const struct easy *easy, const struct call_end *end)
 {
-    return end->kind == END_CONNECT || end->kind == END_HANDSHAKE ||
-           (end->kind == END_TIMEOUT && end->phase < PHASE_WAITING);
+    bool connecting = end->kind == END_CONNECT || end->kind == END_HANDSHAKE ||
+                      (end->kind == END_TIMEOUT && end->phase < PHASE_WAITING);
+
+    return connecting && !end->byte_received && !curl_facts_sent(easy);
 }
 
 bool curl_detour_fail_over(struct easy *easy, CURLcode result)
@@ -166,8 +169,10 @@ bool curl_detour_fail_over(struct easy *easy, CURLcode result)
     if (result == CURLE_OK || !easy->fails_over || !shim_admitted(easy->active))
         return false;
     struct call_end end = curl_facts_end(easy, result);
-    if (!failed_to_connect(&end))
+    if (!failed_to_connect(easy, &end))
         return false;
+    if (end.kind == END_HANDSHAKE && curl_done_fell_with_another(easy, result))
+        end.kind = END_LOCAL; /* counted already; it goes on for itself */
     uint64_t total_us = curl_facts_total_us(easy);
     shim_settle(easy->active, &end);
     curl_call_put_back(easy);

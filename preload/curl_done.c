@@ -15,8 +15,7 @@
 
 #define AT_ONCE_NS 1000000000u
 
-/* Transfers that fell with one connection (HTTP/2) are one failure: the first tells of it. */
-static bool fell_with_another(struct easy *easy, CURLcode result)
+bool curl_done_fell_with_another(struct easy *easy, CURLcode result)
 {
     struct multi *multi = easy->multi;
     long port = 0;
@@ -36,7 +35,7 @@ void curl_done_settle(struct easy *easy, CURLcode result)
     if (shim_admitted(easy->active)) {
         struct call_end end = curl_facts_end(easy, result);
         bool connection_failed = end.kind == END_BROKEN || end.kind == END_HANDSHAKE;
-        if (connection_failed && fell_with_another(easy, result))
+        if (connection_failed && curl_done_fell_with_another(easy, result))
             end.kind = END_LOCAL;
         shim_settle(easy->active, &end);
     }

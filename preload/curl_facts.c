@@ -245,6 +245,11 @@ uint64_t curl_facts_total_us(const struct easy *easy)
     return info_offset(easy, CURLINFO_TOTAL_TIME_T);
 }
 
+bool curl_facts_sent(const struct easy *easy)
+{
+    return info_long(easy, CURLINFO_REQUEST_SIZE) > 0;
+}
+
 bool curl_facts_left_queue(const struct easy *easy)
 {
     return !never_connected(easy);

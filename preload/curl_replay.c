@@ -4,8 +4,6 @@
  */
 #include "curl_detour.h"
 
-#include "guard.h"
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
