@@ -31,10 +31,11 @@ static const struct argp_child children[] = {{&cli_settings_argp, 0, NULL, 0}, {
 static const struct argp check_argp = {
     .parser = parse,
     .args_doc = "[FILE]",
-    .doc = "Say everything that is wrong in FILE, or in the breaker.ini and the BREAKER_ variables "
-           "that programs would read, and with the log and the table that they name."
-           "\vOne line per problem on stderr, as FILE:LINE: KEY: what was expected, what was "
-           "found; exit code 1 if there was any.",
+    .doc =
+        "Say everything that is wrong in FILE, or in the breaker.ini and the BREAKER_ variables "
+        "that programs would read, and with the log and the table that they name."
+        "\vOne line per problem on stderr, as FILE:LINE: KEY: what was expected, what was "
+        "found; exit code 1 if there was any. A ${VAR} of a fallback that is not set here is one.",
     .children = children,
 };
 

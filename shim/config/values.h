@@ -19,6 +19,7 @@ struct value {
 bool value_parse(const struct option *option, struct span text, struct value *out);
 /* Adds another occurrence of a list key; false: *value is as it was. */
 bool value_append(const struct option *option, struct span text, struct value *value);
+
 static inline bool value_is_list(const struct option *option)
 {
     return option->type == VALUE_STATUS || option->type == VALUE_NAMES;
