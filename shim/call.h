@@ -65,6 +65,7 @@ struct call {
     /* And the request itself, so that shim_open, too, knows it again: its texts one after the
      * other. Calls are moved: nothing points into them. */
     bool judged_known;
+    bool judged_fallback; /* shim_request.is_fallback */
     uint16_t judged_port;
     uint16_t judged_model; /* where in them judged_shape.model stands, if there is one */
     uint16_t judged_len[CALL_TEXTS];

@@ -56,6 +56,11 @@ static void place_of(const struct shim_flow *flow, const struct http_head_facts 
     struct span host = span_of(head->host, head->host_len);
     struct span port = url_port_part(host);
 
+    if (flow->diverted && !head->absolute) {
+        request->host = flow->host;
+        request->port = flow->port;
+        return;
+    }
     request->host = host.len > 0 ? span_of(host.ptr, host.len - port.len) : flow->host;
     request->port = port.len > 1 ? port_of(port) : head->absolute ? 80 : flow->port;
 }
@@ -78,6 +83,7 @@ static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *ex
         .method = span_of(head->method, head->method_len),
         .scheme = SPAN_LIT("http"),
         .path = span_of(head->path, head->path_len),
+        .is_fallback = flow->diverted && !head->absolute,
     };
     enum shim_need need;
 

@@ -102,7 +102,7 @@ static bool judge_request(struct call *call, const struct config *config,
     struct route_key key;
 
     if (!route_key_of(request->method, request->host, request->port, request->path, &key) ||
-        !(call->detour || route_is_covered(route_cover(config, &key))))
+        !(call->detour || request->is_fallback || route_is_covered(route_cover(config, &key))))
         return false;
     set_host(call, config, &key);
     call->judged_shape = key.shape;
@@ -125,7 +125,8 @@ static bool is_judged(const struct call *call, const struct shim_request *reques
 {
     const char *at = call->judged_text;
 
-    if (!call->judged_known || call->judged_port != request->port)
+    if (!call->judged_known || call->judged_port != request->port ||
+        call->judged_fallback != request->is_fallback)
         return false;
     for (unsigned i = 0; i < CALL_TEXTS; at += call->judged_len[i++])
         if (!span_eq(judged_by(request, i), span_of(at, call->judged_len[i])))
@@ -152,6 +153,7 @@ static void remember(struct call *call, const struct shim_request *request)
         call->judged_model =
             (uint16_t)(len - request->path.len + (size_t)(model - request->path.ptr));
     call->judged_port = request->port;
+    call->judged_fallback = request->is_fallback;
     call->judged_known = true;
 }
 

@@ -72,6 +72,7 @@ struct shim_request {
     bool reroutes;    /* the layer can take an LLM call elsewhere (struct shim_detour): where there
                          is a fallback it is refused, whatever when_exhausted says, and the layer
                          asks shim_exhausted() when none of them takes it */
+    bool is_fallback; /* the host is another's fallback_address: covered whatever `match` says */
 };
 
 /* Fills scheme, host, port and path from a URL as libcurl takes them (no scheme: http); the spans
@@ -219,5 +220,27 @@ void shim_detour_write_body(struct shim_detour *detour, char *buf);
 bool shim_detour_withholds(const struct shim_detour *detour, struct span header);
 /* `from` forgets it; what is admitted is handed back. */
 void shim_detour_end(struct shim_detour *detour);
+
+/*
+ * The way of one connect to its host's fallback_address, for a layer that connects. `call` is the
+ * connect's own (opened without a path), of which shim_admit was asked.
+ */
+
+/* Where it may go instead, since H's breaker refuses it, when_exhausted = pass or not. `host` is
+ * borrowed from the configuration. False: nowhere. Async-signal-safe. */
+bool shim_fallback_address(const struct shim_call *call, struct span *host, uint16_t *port);
+
+/* Was the call admitted although H's breaker refuses it, as when_exhausted = pass says? */
+bool shim_overruled(const struct shim_call *call);
+
+/* `from` goes to the host that `to` was opened for: counted and logged, in place of shim_obeyed.
+ * Nothing is admitted in `from` afterwards. */
+void shim_rerouted(struct shim_call *from, struct shim_call *to);
+
+/* The hosts that connects to `host` may soon go to instead: those of its keys (`port`; 0: of any
+ * port) whose breakers are not simply healthy. For who resolves names, not for connects: it may
+ * look through the whole table. Returns how many, at most `max`; borrowed from the configuration.
+ */
+unsigned shim_fallbacks_wanted(struct span host, uint16_t port, struct span *names, unsigned max);
 
 #endif

@@ -6,7 +6,7 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
                     struct shim_call *connect)
 {
     flow->state = SHIM_FLOW_FOLLOWED;
-    flow->in_request = flow->in_response = flow->send_failed = false;
+    flow->in_request = flow->in_response = flow->send_failed = flow->diverted = false;
     flow->port = port;
     flow->host = host;
     flow->connect = connect;
@@ -18,6 +18,11 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
         flow->numbers[i] = 0;
     http_head_next_request(&flow->request); /* of a client that connects anew for each */
     flow_await_response(flow);
+}
+
+void shim_flow_divert(struct shim_flow *flow)
+{
+    flow->diverted = true;
 }
 
 /* --- what the program sends ---------------------------------------------------------------------

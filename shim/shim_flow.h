@@ -52,6 +52,7 @@ struct shim_flow {
     enum shim_flow_state state;
     bool in_request, in_response;    /* their heads are read, their bodies are not */
     bool send_failed;                /* set by the layer: a write said that the peer is gone */
+    bool diverted;                   /* the peer is another than the requests' heads name */
     uint16_t port;                   /* of the peer, for a request that names no host */
     struct span host;                /* of the peer, borrowed */
     struct shim_call *connect;       /* what the connect was admitted with; borrowed; NULL: none */
@@ -78,6 +79,11 @@ struct shim_flow {
  * was one that ended: what it remembers of its last request saves work. */
 void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
                     struct shim_call *connect);
+
+/* Right after: the peer is the fallback of the host that the program meant, and `host` and `port`
+ * are its own. Requests are its calls, whatever host they name; but in absolute form, which are for
+ * a proxy. */
+void shim_flow_divert(struct shim_flow *flow);
 
 /* Before a write. */
 void shim_flow_send_begin(struct shim_flow *flow);
