@@ -93,10 +93,14 @@ typedef void *dlopen_function(const char *file, int mode);
 typedef void *dlsym_function(void *handle, const char *name);
 typedef int getaddrinfo_function(const char *node, const char *service,
                                  const struct addrinfo *hints, struct addrinfo **result);
+typedef void freeaddrinfo_function(struct addrinfo *list);
 connect_function *real_connect(void);
 dlopen_function *real_dlopen(void);
 dlsym_function *real_dlsym(void);
 getaddrinfo_function *real_getaddrinfo(void);
+/* For the lists of real_getaddrinfo() that are our own; NULL: there is none. Seldom needed, so it
+ * is looked up each time: not async-signal-safe. */
+freeaddrinfo_function *real_freeaddrinfo(void);
 
 /* X(type, name, parameters): what the socket layer's hooks stand before, and calls. */
 #define REAL_SOCK(X)                                                                               \

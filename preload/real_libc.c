@@ -105,3 +105,8 @@ PREPARED(dlsym_function, real_dlsym, found_dlsym)
 PREPARED(getaddrinfo_function, real_getaddrinfo, found_getaddrinfo)
 PREPARED(dlopen_function, real_libc_dlopen, libc_dlopen)
 PREPARED(dlsym_function, real_libc_dlsym, libc_dlsym)
+
+freeaddrinfo_function *real_freeaddrinfo(void)
+{
+    return (freeaddrinfo_function *)behind_us(real_libc_dlsym(), "freeaddrinfo", NULL);
+}
