@@ -176,7 +176,7 @@ static void leave(struct sock_conn *conn, struct attempt *attempt)
     conn->pending = false;
 }
 
-static void withdraw(struct sock_conn *conn)
+void sock_attempt_withdraw(struct sock_conn *conn)
 {
     if (!conn->pending || !sock_lock(&lock))
         return;
@@ -200,7 +200,7 @@ enum shim_verdict sock_attempt_admit(struct sock_conn *conn)
     if (joined)
         return SHIM_ADMITTED;
     if (shim_admit(&conn->host) == SHIM_REFUSED) {
-        withdraw(conn);
+        sock_attempt_withdraw(conn);
         return SHIM_REFUSED;
     }
     if (shim_is_probe(&conn->host) && sock_lock(&lock)) {

@@ -22,6 +22,9 @@
  * Inside, with the connection locked or not yet shared, as for all of these. */
 enum shim_verdict sock_attempt_admit(struct sock_conn *conn);
 
+/* It was admitted, without a share in a grant, and goes elsewhere: no step of the attempt. */
+void sock_attempt_withdraw(struct sock_conn *conn);
+
 /* Its connect succeeded: what is admitted is in conn->host from here on, if anything is. */
 void sock_attempt_connected(struct sock_conn *conn);
 

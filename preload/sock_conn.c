@@ -3,6 +3,8 @@
 #include "guard.h"
 #include "real.h"
 #include "sock_attempt.h"
+#include "sock_divert.h"
+#include "sock_fallback.h"
 #include "sock_socket.h"
 
 #include <pthread.h>
@@ -113,6 +115,8 @@ static void end_host(struct sock_conn *conn, enum sock_end end)
 
     if (conn->connecting) {
         told.phase = PHASE_CONNECTING; /* a hang, if it is old enough */
+        if (conn->diverted && end == SOCK_END_CLOSE)
+            sock_divert_failed(conn);
         sock_attempt_failed(conn, &told, end == SOCK_END_CLOSE);
         return;
     }
@@ -273,8 +277,8 @@ struct sock_conn *sock_conn_make(void)
     atomic_store_explicit(&conn->answering, false, memory_order_relaxed);
     atomic_store_explicit(&conn->orphans, 0, memory_order_relaxed);
     conn->descriptors = 1;
-    conn->dead = conn->judged = conn->pending = conn->shares = conn->wrote = conn->tls =
-        conn->shut = false;
+    conn->dead = conn->judged = conn->diverted = conn->pending = conn->shares = conn->wrote =
+        conn->tls = conn->shut = false;
     conn->connecting = true;
     conn->seen = 0;
     conn->flow = NULL;
@@ -306,6 +310,8 @@ bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
             sock_attempt_connected(conn);
         return true;
     }
+    if (conn->diverted && sock_conn_is_peers_fault(error))
+        sock_divert_failed(conn);
     if (conn->judged) {
         const struct call_end told = {
             .kind = END_CONNECT, .phase = PHASE_CONNECTING, .age_ns = age_of(conn)};
@@ -319,10 +325,13 @@ bool sock_conn_connected(struct sock_conn *conn, int fd, int error)
 bool sock_conn_follow(struct sock_conn *conn)
 {
     conn->flow = sock_pool_take(&flows);
-    if (conn->flow)
-        shim_flow_init(&conn->flow->flow, span_of(conn->place.name, conn->place.name_len),
-                       conn->place.port, conn->judged ? &conn->host : NULL);
-    return conn->flow;
+    if (!conn->flow)
+        return false;
+    shim_flow_init(&conn->flow->flow, span_of(conn->place.name, conn->place.name_len),
+                   conn->place.port, conn->judged ? &conn->host : NULL);
+    if (conn->diverted)
+        shim_flow_divert(&conn->flow->flow);
+    return true;
 }
 
 bool sock_conn_unfollow(struct sock_conn *conn, int fd)
@@ -354,6 +363,7 @@ static void begin_anew(void)
     sock_pool_abandon(&conns);
     sock_pool_abandon(&flows);
     sock_attempt_abandon();
+    sock_fallback_in_child();
     sock_inside = false;
 }
 

@@ -46,6 +46,8 @@ struct sock_conn {
     bool dead;              /* let go; only descriptors still lead here */
     bool connecting;        /* until its connect is known to have ended */
     bool judged;            /* H was asked at the connect */
+    bool diverted;          /* sock_divert.h: to another place than the program meant; what stands
+                               here is of that place */
     bool pending, shares;   /* sock_attempt.h: its attempt counts it; and holds its grant */
     bool wrote, tls;        /* the program sent something; it began like a TLS record */
     bool shut;              /* the program said that it sends no more */

@@ -1,7 +1,7 @@
 /*
- * sock_connect.c - connect and what tells of its outcome. A connect that H refuses fails at once
- * with ECONNREFUSED, on non-blocking sockets too: EINPROGRESS would oblige us to lie further
- * (FIELD-NOTES 3.1).
+ * sock_connect.c - connect and what tells of its outcome. A connect that H refuses goes to the
+ * host's fallback_address, or fails at once with ECONNREFUSED, on non-blocking sockets too:
+ * EINPROGRESS would oblige us to lie further (FIELD-NOTES 3.1).
  *
  * Answers 0, once, for the descriptor of a synthetic answer, which libcurl 7.88.0 and 7.88.1
  * connect although they were told that it is connected (FIELD-NOTES 2.4).
@@ -10,6 +10,7 @@
 #include "real.h"
 #include "real_library.h"
 #include "sock_attempt.h"
+#include "sock_divert.h"
 #include "sock_socket.h"
 #include "synth_mark.h"
 
@@ -36,18 +37,25 @@ static enum shim_verdict ask_host(struct sock_conn *conn, int fd)
         !sock_conn_same_socket(conn, fd))
         return SHIM_ADMITTED;
     conn->judged = true;
-    enum shim_verdict verdict = sock_attempt_admit(conn);
-    if (verdict == SHIM_REFUSED)
-        shim_obeyed(&conn->host);
-    return verdict;
+    return sock_attempt_admit(conn);
 }
 
-/* A second connect of a socket that we know asks how the first went. */
+/* Is the connect to ask how an earlier one went? Of one that went elsewhere the address does not
+ * tell, even when it has long ended. */
+static bool asks_again(const struct sock_conn *conn, int fd)
+{
+    if (conn->connecting ? !conn->judged && !conn->diverted
+                         : !conn->diverted || !sock_socket_has_peer(fd))
+        return false;
+    return sock_conn_same_socket(conn, fd);
+}
+
+/* A second connect of a socket that we know. */
 static struct sock_conn *known(int fd)
 {
     struct sock_conn *conn = sock_conn_lock(fd);
 
-    if (conn && conn->judged && conn->connecting && sock_conn_same_socket(conn, fd))
+    if (conn && asks_again(conn, fd))
         return conn;
     if (conn)
         sock_conn_let_go(conn, fd, SOCK_END_DROP);
@@ -58,12 +66,21 @@ struct connecting {
     struct sock_conn *conn; /* NULL: it passes */
     unsigned generation;
     bool refused;
+    socklen_t length; /* of `elsewhere`, where it goes instead; 0: where the program says */
+    struct sockaddr_in6 elsewhere;
 };
+
+static void go_elsewhere(struct connecting *begun, const struct sock_conn *conn)
+{
+    begun->length = conn->peer.ss_family == AF_INET ? (socklen_t)sizeof(struct sockaddr_in)
+                                                    : (socklen_t)sizeof begun->elsewhere;
+    memcpy(&begun->elsewhere, &conn->peer, begun->length);
+}
 
 static void begin_new(struct connecting *begun, int fd, const struct sockaddr *address,
                       socklen_t length)
 {
-    struct sock_conn *conn = sock_conn_make();
+    struct sock_conn *conn = sock_conn_make(), *diverted;
 
     if (!conn)
         return;
@@ -72,15 +89,23 @@ static void begin_new(struct connecting *begun, int fd, const struct sockaddr *a
     memcpy(&conn->peer, address, length);
     if (!sock_names_find(address, length, conn->started_ns, &conn->place)) {
         sock_conn_give(conn);
-    } else if (ask_host(conn, fd) == SHIM_REFUSED) {
-        begun->refused = true;
-        sock_conn_give(conn);
-    } else {
-        /* Before it is tracked: then others may end it. */
-        begun->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
-        if (sock_conn_track(conn, fd))
-            begun->conn = conn;
+        return;
     }
+    begun->refused = ask_host(conn, fd) == SHIM_REFUSED;
+    if (conn->judged && (diverted = sock_divert(conn, fd))) {
+        begun->refused = false;
+        conn = diverted;
+        go_elsewhere(begun, conn);
+    }
+    if (begun->refused) {
+        shim_obeyed(&conn->host);
+        sock_conn_give(conn);
+        return;
+    }
+    /* Before it is tracked: then others may end it. */
+    begun->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+    if (sock_conn_track(conn, fd))
+        begun->conn = conn;
 }
 
 static struct connecting begin_connect(int fd, const struct sockaddr *address, socklen_t length,
@@ -131,7 +156,9 @@ EXPORT int connect(int fd, const struct sockaddr *address, socklen_t length)
         errno = ECONNREFUSED;
         return -1;
     }
-    int result = real_connect()(fd, address, length);
+    int result = begun.length > 0
+                     ? real_connect()(fd, (const struct sockaddr *)&begun.elsewhere, begun.length)
+                     : real_connect()(fd, address, length);
     if (begun.conn)
         GUARD_ERRNO(end_connect(&begun, fd, result == 0 ? 0 : guard_saved_errno));
     return result;

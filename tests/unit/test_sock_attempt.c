@@ -182,6 +182,20 @@ static void body_a_walk_given_up_when_old(void)
     CHECK(totals().failure == 1);
 }
 
+/* Admitted and then taken elsewhere: nobody waits for how that went. */
+static void body_a_step_that_went_elsewhere(void)
+{
+    refuse(connect_to(0, 0));
+    struct sock_conn *gone = connect_to(1, 1);
+    CHECK(gone && gone->pending);
+    sock_attempt_withdraw(gone);
+    CHECK(!gone->pending && totals().failure == 0);
+    shim_drop(&gone->host);
+    advance(1);
+    succeed(connect_to(0, 0));
+    CHECK(totals().failure == 1 && totals().success == 1);
+}
+
 static void open_it(void)
 {
     for (int i = 0; i < 5; i++)
@@ -264,6 +278,7 @@ IN_CHILD(a_long_walk_goes_on, "")
 IN_CHILD(looks_at_the_clock_cross, "")
 IN_CHILD(addresses_given_up_early, "")
 IN_CHILD(a_walk_given_up_when_old, "")
+IN_CHILD(a_step_that_went_elsewhere, "")
 IN_CHILD(a_grant_covers_the_walk, "")
 IN_CHILD(a_grant_in_parallel, "")
 IN_CHILD(two_grants, "half_open_probes=2")
@@ -280,6 +295,7 @@ int main(void)
         cmocka_unit_test(test_looks_at_the_clock_cross),
         cmocka_unit_test(test_addresses_given_up_early),
         cmocka_unit_test(test_a_walk_given_up_when_old),
+        cmocka_unit_test(test_a_step_that_went_elsewhere),
         cmocka_unit_test(test_a_grant_covers_the_walk),
         cmocka_unit_test(test_a_grant_in_parallel),
         cmocka_unit_test(test_two_grants),
