@@ -40,7 +40,7 @@ struct call {
     bool model_decided;          /* found, named, absent, in the path, or not needed */
     bool host_alone;             /* scope = host: an LLM call whose one breaker is H */
     bool reroutes;               /* shim_request.reroutes */
-    bool detour;                 /* of a shim_detour: covered, and refused, whatever is said */
+    bool detour;                 /* of a shim_detour: refused whatever when_exhausted says */
     bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
     uint16_t host_len;           /* key H is key[0..host_len) */
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */

@@ -102,7 +102,7 @@ static bool judge_request(struct call *call, const struct config *config,
     struct route_key key;
 
     if (!route_key_of(request->method, request->host, request->port, request->path, &key) ||
-        !(call->detour || request->is_fallback || route_is_covered(route_cover(config, &key))))
+        !(request->is_fallback || route_is_covered(route_cover(config, &key))))
         return false;
     set_host(call, config, &key);
     call->judged_shape = key.shape;

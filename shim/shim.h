@@ -72,7 +72,7 @@ struct shim_request {
     bool reroutes;    /* the layer can take an LLM call elsewhere (struct shim_detour): where there
                          is a fallback it is refused, whatever when_exhausted says, and the layer
                          asks shim_exhausted() when none of them takes it */
-    bool is_fallback; /* the host is another's fallback_address: covered whatever `match` says */
+    bool is_fallback; /* the host stands in for another: covered whatever `match` says */
 };
 
 /* Fills scheme, host, port and path from a URL as libcurl takes them (no scheme: http); the spans

@@ -3,6 +3,7 @@
  */
 #include "call.h"
 #include "http/url.h"
+#include "route/fallback.h"
 
 /* --- the connect ---------------------------------------------------------------------------------
  */
@@ -21,29 +22,13 @@ bool shim_overruled(const struct shim_call *shim_call)
            breaker_refuses(&call->host, process_clock->boot_ns());
 }
 
-/* That of the policy of `key`, but for `key` itself: a target's glob may match it. */
-static bool address_of(const struct policy *policy, struct span key, struct span *host,
-                       uint16_t *port)
-{
-    char there[ROUTE_HOST_MAX];
-    struct url url;
-
-    if (!policy->allow_fallbacks || !*policy->fallback_address ||
-        !url_parse(span_str(policy->fallback_address), &url))
-        return false;
-    *host = url.host;
-    *port = url.port;
-    size_t len = url_host_key(url.host, url.port, there, sizeof there);
-    return len > 0 && !span_eq(key, span_of(there, len));
-}
-
 bool shim_fallback_address(const struct shim_call *shim_call, struct span *host, uint16_t *port)
 {
     const struct call *call = (const struct call *)(const void *)shim_call->opaque;
 
     if (!(call->state == CALL_REFUSED && !call->refusal.model) && !shim_overruled(shim_call))
         return false;
-    return address_of(&call->host.policy, call_host_key(call), host, port);
+    return fallback_address(&call->host.policy, call_host_key(call), host, port);
 }
 
 void shim_rerouted(struct shim_call *from, struct shim_call *to)
@@ -90,7 +75,7 @@ static bool name_of_key(const struct config *config, struct span key, struct spa
     uint16_t port;
 
     config_policy(config, key, SPAN_NONE, &policy);
-    return policy.mode != MODE_OFF && address_of(&policy, key, name, &port);
+    return policy.mode != MODE_OFF && fallback_address(&policy, key, name, &port);
 }
 
 static bool is_healthy(const struct slot *slot)

@@ -153,18 +153,17 @@ static void tell(struct detour *d, const char *name, const char *why)
 /* The address serves the same name: all that is in the request is meant for it, too. */
 static bool offer_address(struct shim_detour *detour, struct detour *d)
 {
-    const char *address = d->policy->fallback_address;
-
-    if (d->address_passed || !*address)
+    if (d->address_passed)
         return false;
     d->address_passed = true;
-    if (!url_parse(span_str(address), &d->there))
+    if (!fallback_address(d->policy, span_of(d->key.text, d->key.len), &d->there.host,
+                          &d->there.port))
         return false;
     d->there.scheme = d->asked.url.scheme;
     d->there.path = d->asked.url.path;
     detour->name = "fallback_address";
     detour->url = NULL;
-    detour->address = address;
+    detour->address = d->policy->fallback_address;
     detour->model = SPAN_NONE;
     detour->foreign = detour->loopback = false;
     return true;
@@ -290,6 +289,7 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
         .host = d->there.host,
         .port = d->there.port,
         .path = d->there.path,
+        .is_fallback = true,
     };
     struct span model =
         detour->address ? d->asked.model : span_of(d->plan.model, d->plan.model_len);

@@ -311,3 +311,18 @@ enum fallback_misfit fallback_plan(const struct fallback_call *call,
         return model_misfit;
     return plan_url(call, &suffix, plan);
 }
+
+bool fallback_address(const struct policy *policy, struct span key, struct span *host,
+                      uint16_t *port)
+{
+    char there[ROUTE_HOST_MAX];
+    struct url url;
+
+    if (!policy->allow_fallbacks || !*policy->fallback_address ||
+        !url_parse(span_str(policy->fallback_address), &url))
+        return false;
+    *host = url.host;
+    *port = url.port;
+    size_t len = url_host_key(url.host, url.port, there, sizeof there);
+    return len > 0 && !span_eq(key, span_of(there, len));
+}

@@ -75,4 +75,10 @@ bool fallback_model(const struct config_fallback *fallback, struct span model, c
  * it. 0: the host alone is the base (Ollama's /api/…, Bedrock's /model/…). */
 size_t fallback_base_len(struct span path, const struct shape *shape);
 
+/* Where connects to `key` (H) may go instead: the policy's fallback_address, unless that is `key`
+ * itself (a target's glob may match it) or fallbacks are not allowed. `host` is borrowed from the
+ * configuration. */
+bool fallback_address(const struct policy *policy, struct span key, struct span *host,
+                      uint16_t *port);
+
 #endif
