@@ -1,0 +1,649 @@
+"""Issue 4, right when 3 and 4: which fallback of a chain a call goes to, what it gets when there is none, how the primary
+comes back, and that nothing of it takes longer than its caller allows."""
+
+import socket
+import threading
+import time
+
+import pytest
+
+from curl_lines import lines_of
+from fallbacks import PLAIN, SECOND_KEY, STREAM, Fallback, Remote, chain, chat, is_refused, reasons, target
+from provider import Answer, wait_until
+from servers import free_port
+
+ENVIRONMENT = {"SECOND_KEY": SECOND_KEY}
+BODY = chat("m")
+SOON = 3  # an open time that is waited for, and not over before a call that is to find it open
+
+
+@pytest.fixture
+def second(providers):
+    return Fallback("second", providers())
+
+
+@pytest.fixture
+def third(providers):
+    return Fallback("third", providers(), model=None, auth=None, headers=())
+
+
+@pytest.fixture
+def refusing(breaker_env, provider):
+    """The primary's breaker is open; `key` names another one."""
+
+    def refuse(*fallbacks, key=None, **keys):
+        breaker_env.configure(chain(provider, *fallbacks, **keys), open_seconds=60)
+        breaker_env.command("trip", "--create", key or provider.key())
+
+    return refuse
+
+
+@pytest.fixture
+def call(breaker_env, provider):
+    """A call of a process of its own."""
+
+    def call_it(env=ENVIRONMENT, multi=False, **options):
+        with Remote(breaker_env, env=env) as curl:
+            return curl.once(options={"URL": provider.url(), "POSTFIELDS": BODY, **options}, multi=multi)
+
+    return call_it
+
+
+@pytest.fixture
+def black_hole():
+    """(host, port) of a listener whose queue is full: connects to it hang."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        waiting = []
+        for _ in range(8):
+            one = socket.socket()
+            one.setblocking(False)
+            one.connect_ex(listener.getsockname())
+            waiting.append(one)
+        probe = socket.socket()
+        probe.settimeout(0.3)
+        with pytest.raises(TimeoutError):
+            probe.connect(listener.getsockname())
+        yield "{}:{}".format(*listener.getsockname())
+        for one in (*waiting, probe):
+            one.close()
+
+
+def section(name, base, *lines):
+    return f"[fallback {name}]\nbase = {base}\n" + "".join(f"{line}\n" for line in lines)
+
+
+# --- the order -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+@pytest.mark.parametrize("how", ["dead", "failing"])
+def test_the_first_two_of_three_are_dead(how, multi, breaker_env, curl, provider, providers, second, third):
+    """The primary, then two fallbacks: once each of them is known to be dead no call knocks there."""
+    middle = Fallback("middle", providers())
+    breaker_env.configure(chain(provider, second, middle, third), open_seconds=60)
+    for dead in (second.provider, middle.provider):
+        dead.refuse()
+    breaker_env.command("trip", "--create", provider.key())
+    if how == "failing":
+        for fallback in (second, middle):
+            fallback.provider.listen()
+            breaker_env.command("trip", "--create", fallback.key("openai/m"))
+    with Remote(breaker_env) as remote:
+        remote.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        opened = []
+        for _ in range(8):
+            done = remote.perform_many(names=["a"])[0] if multi else remote.perform(name="a")
+            assert (done.code, done.status, done.url) == (0, 200, third.url())
+            opened += done.opened
+    assert third.provider.count() == 8 and provider.accepted == 0
+    for fallback in (second, middle):
+        tried = 5 if how == "dead" else 0
+        assert opened.count(fallback.provider.port) >= tried  # localhost may have two addresses
+        assert fallback.provider.accepted == 0
+        assert breaker_env.calls(fallback.key())["failure"] == tried
+        assert breaker_env.calls(fallback.key("openai/m"))["refused"] == 0
+    assert breaker_env.calls(provider.key())["rerouted"] == 8
+
+
+@pytest.mark.parametrize("failover", ["connect", "off"])
+def test_all_are_dead(failover, breaker_env, call, provider, second, third):
+    breaker_env.configure(chain(provider, second, third, failover=failover), open_seconds=60)
+    for key in (provider.key(), second.key(), third.key("m")):
+        breaker_env.command("trip", "--create", key)
+    for one in (provider, second.provider, third.provider):
+        one.refuse()
+    done = call()
+    assert is_refused(done) and done.url == provider.url() and done.opened.count(provider.port) == 0
+    assert f"X-Breaker-Key: {provider.key()}" in done.head
+    assert breaker_env.calls(provider.key())["refused"] == 1
+    assert breaker_env.calls(provider.key())["rerouted"] == 0
+
+
+def test_all_die_in_one_call(breaker_env, call, provider, second, third):
+    """Nothing is known of anybody yet: each is tried once, in order, and the call ends as a connect that fails, or is
+    told that all of them refuse."""
+    breaker_env.configure(chain(provider, second, third), open_seconds=60)
+    for one in (provider, second.provider, third.provider):
+        one.refuse()
+    done = call()
+    assert (done.code, done.status) == (7, 0) or is_refused(done)
+    ports = list(dict.fromkeys(port for port in done.opened if port in (
+        provider.port, second.provider.port, third.provider.port)))
+    assert ports == [provider.port, second.provider.port, third.provider.port]
+    for key in (provider.key(), second.key(), third.key()):
+        assert breaker_env.calls(key)["failure"] == 1
+
+
+@pytest.mark.parametrize("key", ["host", "model"])
+def test_all_refuse_and_the_call_passes(key, breaker_env, call, provider, second, third, refusing):
+    """when_exhausted = pass: to the primary, as it was."""
+    refusing(second, third, key=provider.key("m" if key == "model" else None), when_exhausted="pass")
+    for fallback in (second, third):
+        breaker_env.command("trip", "--create", fallback.key())
+    done = call(HTTPHEADER=["Authorization: Bearer own"])
+    assert (done.status, done.url) == (200, provider.url())
+    assert [(r.headers["authorization"], r.body) for r in provider.seen()] == [("Bearer own", BODY.encode())]
+    breaker_env.command("reset", second.key())
+    assert call().url == second.url()
+    assert provider.count() == 1
+
+
+@pytest.mark.parametrize("exhausted", ["503", "pass"])
+@pytest.mark.parametrize("key", ["host", "model"])
+def test_a_hard_stop(key, exhausted, breaker_env, call, provider, second, refusing):
+    """allow_fallbacks = false, whatever else is set."""
+    refusing(second, key=provider.key("m" if key == "model" else None), allow_fallbacks="false", when_exhausted=exhausted)
+    for multi in (False, True):
+        assert is_refused(call(multi=multi))
+    assert (provider.accepted, second.provider.accepted) == (0, 0)
+
+
+def test_a_hard_stop_does_not_fail_over(breaker_env, call, provider, second):
+    breaker_env.configure(chain(provider, second, allow_fallbacks="false"), open_seconds=60)
+    provider.refuse()
+    assert call().code == 7 and second.provider.accepted == 0
+
+
+def test_a_stop_of_one_model(breaker_env, curl, provider, second):
+    """A target of a model has a say of its own."""
+    breaker_env.configure(chain(provider, second) + f"[target {provider.key('stopped')}]\nallow_fallbacks = false\n",
+                          open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key())
+    assert curl(provider.url(), "stopped", env=ENVIRONMENT).refused
+    assert curl(provider.url(), "m", env=ENVIRONMENT).status == 200
+
+
+def test_forced_open_uses_the_fallback(breaker_env, call, provider, second):
+    breaker_env.configure(chain(provider, second))
+    breaker_env.command("force", "--create", "open", provider.key("m"))
+    assert call().url == second.url()
+    breaker_env.command("force", "closed", provider.key("m"))
+    assert call().url == provider.url()
+
+
+def test_one_model_goes_and_the_others_stay(breaker_env, provider, second, refusing):
+    refusing(second, key=provider.key("m"))
+    with Remote(breaker_env) as curl:
+        urls = [curl.call(n, URL=provider.url(), POSTFIELDS=chat(n)).url for n in ("m", "n", "m", "n")]
+    assert urls == [second.url(), provider.url()] * 2
+    assert [r.model for r in provider.seen()] == ["n", "n"]
+    assert [r.model for r in second.provider.seen()] == ["openai/m"] * 2
+
+
+# --- what the fallbacks do counts for them -------------------------------------------------------
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+def test_a_fallback_that_fails_has_a_breaker_of_its_own(multi, breaker_env, call, provider, second, third, refusing):
+    refusing(second, third)
+    second.provider.answer(Answer(500))
+    got = [call(multi=multi) for _ in range(7)]
+    assert [(r.status, r.url) for r in got] == [(500, second.url())] * 5 + [(200, third.url())] * 2
+    assert breaker_env.state(second.key("openai/m")) == "open" and breaker_env.state(second.key()) == "closed"
+    assert breaker_env.calls(second.key("openai/m"))["failure"] == 5
+    assert (second.provider.count(), third.provider.count(), provider.count()) == (5, 2, 0)
+    assert breaker_env.calls(third.key("m"))["success"] == 2
+    assert breaker_env.calls(provider.key())["rerouted"] == 7
+
+
+def test_a_broken_stream_at_a_fallback_counts_there(breaker_env, call, provider, second, refusing):
+    refusing(second)
+    second.provider.answer(Answer(200, close="mid-body", body=b"x" * 1000))
+    assert call().code == 18
+    assert breaker_env.calls(second.key("openai/m"))["failure"] == 1
+    assert breaker_env.calls(provider.key("m"))["failure"] == 0
+
+
+def test_the_probe_of_a_fallback_is_a_rerouted_call(breaker_env, call, provider, second, third):
+    breaker_env.configure(chain(provider, second, third), open_seconds=SOON)
+    breaker_env.command("force", "--create", "open", provider.key())
+    breaker_env.command("trip", "--create", second.key())
+    assert call().url == third.url()
+    breaker_env.wait_due(second.key())
+    assert call().url == second.url()
+    assert breaker_env.state(second.key()) == "closed"
+
+
+def test_status_shows_what_went_where(breaker_env, call, provider, second, third, refusing):
+    refusing(second, third)
+    for _ in range(3):
+        call()
+    breaker_env.command("trip", second.key())
+    call()
+    assert breaker_env.calls(provider.key())["rerouted"] == 4
+    row = next(b for b in breaker_env.status()["breakers"] if b["key"] == provider.key())
+    told = str({k: v for k, v in row.items() if k != "calls"})
+    assert second.key("openai/m") in told and third.key("m") in told
+    assert "rerouted" in breaker_env.command("status").stdout or second.key() in breaker_env.command("status").stdout
+
+
+# --- fallbacks that are none ---------------------------------------------------------------------
+
+
+def test_the_target_itself_is_skipped(breaker_env, call, provider, third, refusing):
+    """Named under its own address it would be called in the middle of its outage."""
+    itself = Fallback("itself", provider, host="127.0.0.1", path="/v1", model=None)
+    refusing(itself, third)
+    assert call().url == third.url() and provider.accepted == 0
+    refusing(itself)
+    assert is_refused(call()) and provider.accepted == 0
+
+
+def test_another_model_of_the_target_is_no_cycle(breaker_env, call, provider, refusing):
+    """Same host, its own key: the model's breaker is open, not the host's. Its credentials are its own still."""
+    smaller = Fallback("smaller", provider, host="127.0.0.1", path="/v1", model="*:small", auth=None, headers=())
+    refusing(smaller, key=provider.key("m"))
+    done = call(HTTPHEADER=["Authorization: Bearer own"])
+    assert (done.status, done.url) == (200, provider.url())
+    assert [(r.model, r.headers.get("authorization")) for r in provider.seen()] == [("small", "Bearer own")]
+    breaker_env.command("trip", provider.key())
+    assert is_refused(call()) and provider.count() == 1
+
+
+@pytest.mark.parametrize("value", [None, ""], ids=["unset", "empty"])
+def test_a_variable_that_is_not_set(value, breaker_env, call, provider, second, third, refusing):
+    """Half a header is none: the next one is used, and the log says which name is missing."""
+    second.headers = ("X-Other: ${SURELY_NOT_SET}",)
+    refusing(second, third)
+    env = {**ENVIRONMENT, **({} if value is None else {"SURELY_NOT_SET": value})}
+    done = call(env=env)
+    assert (done.status, done.url) == (200, third.url()) and second.provider.accepted == 0
+    assert any("SURELY_NOT_SET" in reason for reason in reasons(breaker_env))
+    assert call(env={**ENVIRONMENT, "SURELY_NOT_SET": "it is"}).url == second.url()
+    assert second.provider.seen()[0].headers["x-other"] == "it is"
+
+
+def test_a_variable_of_two_lines_is_none(breaker_env, call, provider, second, third, refusing):
+    refusing(second, third)
+    assert call(env={"SECOND_KEY": "one\r\nX-Injected: two"}).url == third.url()
+    assert second.provider.accepted == 0
+
+
+@pytest.mark.parametrize("bad", ["base = localhost:1/v1", "base = ftp://localhost/v1", "auth = no colon", "base ="])
+def test_a_section_that_is_wrong_is_left_out(bad, breaker_env, call, provider, third):
+    """Never half of it; all else of the file is in force."""
+    port = free_port()
+    wrong = section("wrong", f"http://localhost:{port}/v1") if bad.startswith("auth") else "[fallback wrong]\n"
+    breaker_env.configure(target(provider, ["wrong", "absent", "third"]) + wrong + bad + "\n" + third.section(),
+                          open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key())
+    assert call().url == third.url()
+
+
+def test_chains_do_not_go_on(breaker_env, call, provider, second, third):
+    """A fallback's host may be a target with fallbacks of its own: they are for its own calls."""
+    back = Fallback("back", provider, host="127.0.0.1", path="/v1", model=None)
+    breaker_env.configure(chain(provider, second) + target(second.provider, ["third", "back"], "/api/v1", "localhost") +
+                          third.section() + back.section(), open_seconds=60)
+    for key in (provider.key(), second.key()):
+        breaker_env.command("trip", "--create", key)
+    assert is_refused(call())
+    assert (provider.accepted, third.provider.accepted) == (0, 0)
+
+
+def test_a_fallback_whose_mode_is_off_is_there_all_the_same(breaker_env, call, provider, second):
+    breaker_env.configure(chain(provider, second) + f"[target {second.key()}]\nmode = off\n", open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key())
+    assert call().url == second.url()
+
+
+def test_a_call_over_tls_does_not_go_on_in_clear_text(breaker_env, authority, tls_provider, third):
+    """192.0.2.1 is nobody's: were it tried, the call would hang until its time-out."""
+    far = section("far", "http://192.0.2.1/v1")
+    breaker_env.configure(target(tls_provider, ["far", "third"], name="localhost") + far + third.section(), open_seconds=60)
+    breaker_env.command("trip", "--create", tls_provider.key(name="localhost"))
+    with Remote(breaker_env) as curl:
+        done = curl.call(URL=tls_provider.url(name="localhost"), POSTFIELDS=BODY, CAINFO=str(authority.ca), TIMEOUT_MS=5000)
+    assert (done.code, done.status, done.url) == (0, 200, third.url())  # on this machine there is nobody to listen
+    assert any("far" in reason and "clear" in reason for reason in reasons(breaker_env))
+
+
+# --- what the application says of connections, at the fallback -----------------------------------
+
+
+def test_tls_verifies_the_fallbacks_own_name(breaker_env, authority, provider, providers, tls_provider, refusing):
+    """The certificate is for localhost and 127.0.0.1."""
+    named = Fallback("named", tls_provider)
+    refusing(named)
+    with Remote(breaker_env) as curl:
+        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, CAINFO=str(authority.ca))
+        assert (done.code, done.status, done.url) == (0, 200, named.url())
+    other = providers(tls=authority.server(), host="127.0.0.2")
+    wrong = Fallback("wrong", other, host="127.0.0.2")
+    refusing(wrong)
+    with Remote(breaker_env) as curl:
+        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, CAINFO=str(authority.ca))
+    assert (done.code, done.status) == (60, 0)
+    assert other.count() == 0 and not other.partial
+
+
+# --- coming back ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+@pytest.mark.parametrize("key", ["host", "model"])
+def test_a_real_call_is_the_probe_and_closes_it(key, multi, breaker_env, call, provider, second):
+    key = provider.key("m" if key == "model" else None)
+    breaker_env.configure(chain(provider, second), open_seconds=SOON)
+    breaker_env.command("trip", "--create", key)
+    assert call(multi=multi).url == second.url()
+    breaker_env.wait_due(key)
+    assert call(multi=multi).url == provider.url()
+    assert breaker_env.state(key) == "closed"
+    assert call(multi=multi).url == provider.url()
+    assert (provider.count(), second.provider.count()) == (2, 1)
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+@pytest.mark.parametrize("failover", ["connect", "off"])
+def test_a_probe_that_meets_nobody(failover, multi, breaker_env, call, provider, second):
+    """It is answered from the fallback where failover allows it; the breaker opens again either way."""
+    breaker_env.configure(chain(provider, second, failover=failover), open_seconds=SOON)
+    provider.refuse()
+    breaker_env.command("trip", "--create", provider.key())
+    breaker_env.wait_due(provider.key())
+    breaker_env.configure(chain(provider, second, failover=failover), open_seconds=60)
+    done = call(multi=multi)
+    if failover == "connect":
+        assert (done.code, done.status, done.url) == (0, 200, second.url())
+    else:
+        assert (done.code, done.status) == (7, 0) and second.provider.accepted == 0
+    assert breaker_env.calls(provider.key())["failure"] == 1
+    assert breaker_env.state(provider.key()) == "open"
+    assert call(multi=multi).url == second.url()
+
+
+def test_a_probe_that_was_sent_is_not_sent_again(breaker_env, call, provider, second):
+    breaker_env.configure(chain(provider, second))
+    provider.answer(Answer(503))
+    breaker_env.command("trip", "--create", provider.key("m"))
+    breaker_env.wait_due(provider.key("m"))
+    assert call().status == 503 and provider.count() == 1 and second.provider.accepted == 0
+
+
+def test_whoever_does_not_get_the_probe_gets_the_fallback(breaker_env, call, provider, second):
+    """Half-open: one call finds out, all others are served meanwhile."""
+    gate = threading.Event()
+    breaker_env.configure(chain(provider, second), open_seconds=SOON, probe_lease=60)
+    breaker_env.command("trip", "--create", provider.key("m"))
+    breaker_env.wait_due(provider.key("m"))
+    provider.answer(Answer(200, gate=gate))
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        curl.send("perform", name="a")
+        provider.wait_for(1)
+        for _ in range(4):
+            assert call().url == second.url()
+        gate.set()
+        assert curl.answer().url == provider.url()
+    assert (provider.count(), second.provider.count()) == (1, 4)
+    assert breaker_env.state(provider.key("m")) == "closed"
+
+
+def test_the_file_is_followed_while_a_process_runs(breaker_env, provider, second, third, refusing):
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        assert curl.perform(name="a").url == second.url()
+        for names, there in (([third], third.url()), ([], provider.url()), ([second], second.url())):
+            text = chain(provider, *names) if names else f"[target {provider.key()}]\n"
+            breaker_env.configure(text, open_seconds=60)
+            wait_until(lambda: curl.perform(name="a").url == there, what="the new file in force")
+        breaker_env.configure(chain(provider, second, allow_fallbacks="false"), open_seconds=60)
+        wait_until(lambda: is_refused(curl.perform(name="a")), what="the new file in force")
+    assert provider.count() == 0
+
+
+# --- time ----------------------------------------------------------------------------------------
+
+
+def at_black_hole(breaker_env, hole, *fallbacks, **keys):
+    lines = {"fallback": ", ".join(f.name for f in fallbacks), "base": f"http://{hole}/v1", **keys}
+    breaker_env.configure(f"[target {hole}]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items()) +
+                          "".join(f.section() for f in fallbacks), open_seconds=60)
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+def test_a_connect_that_hangs_is_over_when_its_caller_says(multi, breaker_env, black_hole, second):
+    at_black_hole(breaker_env, black_hole, second)
+    start = time.monotonic()
+    with Remote(breaker_env) as curl:
+        done = curl.once(options={"URL": f"http://{black_hole}/v1/chat/completions", "POSTFIELDS": BODY,
+                                  "CONNECTTIMEOUT_MS": 400, "TIMEOUT_MS": 10000}, multi=multi)
+    assert (done.code, done.status, done.url) == (0, 200, second.url())
+    assert 0.3 < time.monotonic() - start < 5
+    assert second.provider.count() == 1
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+def test_the_fallback_has_what_is_left_of_the_time(multi, breaker_env, black_hole, second):
+    """A second for all of it, of which the first connect takes half: the fallback has no second of its own."""
+    second.provider.answer(Answer(hang=True))
+    at_black_hole(breaker_env, black_hole, second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=f"http://{black_hole}/v1/chat/completions", POSTFIELDS=BODY, CONNECTTIMEOUT_MS=1000,
+                  TIMEOUT_MS=2000)
+        start = time.monotonic()
+        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        took = time.monotonic() - start
+        assert (done.code, done.status) == (28, 0)
+        assert 1.5 < took < 2.8, took  # 3 with a time-out begun anew
+        assert second.provider.count() == 1
+        second.provider.answer(PLAIN)  # the time-out is the application's again
+        second.provider.hang_up()
+        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        assert (done.code, done.status) == (0, 200)
+
+
+def test_a_whole_time_out_leaves_nothing(breaker_env, black_hole, second):
+    at_black_hole(breaker_env, black_hole, second)
+    with Remote(breaker_env) as curl:
+        start = time.monotonic()
+        done = curl.call(URL=f"http://{black_hole}/v1/chat/completions", POSTFIELDS=BODY, TIMEOUT_MS=600)
+    assert done.code == 28 and 0.5 < time.monotonic() - start < 3
+    assert second.provider.count() == 0
+
+
+def test_without_time_outs_there_is_none(breaker_env, call, provider, second):
+    """None of ours, either: an answer that takes its time comes."""
+    gate = threading.Event()
+    second.provider.answer(Answer(200, gate=gate))
+    breaker_env.configure(chain(provider, second), open_seconds=60)
+    provider.refuse()
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY, TIMEOUT=0)
+        curl.send("perform", name="a")
+        second.provider.wait_for(1)
+        assert not gate.wait(0.5)
+        gate.set()
+        assert curl.answer().url == second.url()
+
+
+# --- in a multi, in threads, in children ---------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["perform", "socket"])
+@pytest.mark.parametrize("how", ["refused", "fails"])
+def test_several_in_one_multi(how, way, breaker_env, provider, providers, second):
+    """Some go to the fallback, some to another server, side by side; each end is told once, `running` tells the truth."""
+    other = providers()
+    breaker_env.configure(chain(provider, second), open_seconds=60)
+    second.provider.answer(STREAM)
+    if how == "refused":
+        breaker_env.command("trip", "--create", provider.key())
+    else:
+        provider.refuse()
+    with Remote(breaker_env) as curl:
+        names = []
+        for number in range(4):
+            names += [curl.made(f"away{number}", URL=provider.url(), POSTFIELDS=BODY),
+                      curl.made(f"home{number}", URL=other.url(), POSTFIELDS=BODY)]
+        for _ in range(2):
+            got = dict(zip(names, curl.perform_many(names=names, way=way)))
+            for name, done in got.items():
+                assert (done.code, done.status) == (0, 200)
+                assert done.url == (second.url() if name.startswith("away") else other.url())
+                assert (done.body == STREAM.payload().decode()) == name.startswith("away")
+    assert (second.provider.count(), other.count(), provider.count()) == (8, 8, 0)
+
+
+def test_ends_are_told_in_the_order_in_which_they_come(breaker_env, provider, providers, second):
+    """The rerouted one is first or last as its answer is."""
+    other, gates = providers(), {name: threading.Event() for name in ("away", "home")}
+    second.provider.answer(Answer(200, gate=gates["away"]))
+    other.answer(Answer(200, gate=gates["home"]))
+    breaker_env.configure(chain(provider, second), open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key())
+    for order in (("away", "home"), ("home", "away")):
+        with Remote(breaker_env) as curl:
+            second.provider.clear()
+            other.clear()
+            curl.made("away", URL=provider.url(), POSTFIELDS=BODY)
+            curl.made("home", URL=other.url(), POSTFIELDS=BODY)
+            for name in order:
+                curl.add(name=name)
+            wait_until(lambda: curl.turn() and second.provider.count() and other.count(), what="both are sent")
+            assert curl.messages() == []
+            gates[order[0]].set()
+            assert curl.until_messages(number=1) == {"told": [[order[0], 0]], "early": False}
+            gates[order[1]].set()
+            assert curl.until_messages(number=1) == {"told": [[order[1], 0]], "early": False}
+            assert curl.turn() == 0
+            for name in order:
+                curl.remove(name=name)
+        for gate in gates.values():
+            gate.clear()
+
+
+def test_running_is_not_0_while_a_failed_connect_is_sent_on(breaker_env, provider, second):
+    """Programs leave their loop at 0: between the failed connect and the fallback's answer it is 1 in every turn."""
+    gate = threading.Event()
+    second.provider.answer(Answer(200, gate=gate))
+    breaker_env.configure(chain(provider, second), open_seconds=60)
+    provider.refuse()
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        curl.add(name="a")
+        for _ in range(500):
+            assert curl.turn(milliseconds=20) == 1
+            if second.provider.count():
+                break
+        assert second.provider.count() == 1 and curl.messages() == []
+        gate.set()
+        assert curl.until_messages(number=1) == {"told": [["a", 0]], "early": False}
+        assert curl.messages() == []
+        curl.remove(name="a")
+
+
+@pytest.mark.parametrize("how", ["refused", "fails"])
+def test_a_handle_removed_in_the_middle(how, breaker_env, provider, second):
+    """The fallback was asked and did not answer; that says nothing of it, and the handle is free."""
+    second.provider.answer(Answer(hang=True))
+    breaker_env.configure(chain(provider, second), open_seconds=60)
+    if how == "refused":
+        breaker_env.command("trip", "--create", provider.key())
+    else:
+        provider.refuse()
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        curl.add(name="a")
+        wait_until(lambda: curl.turn() and second.provider.count(), what="the call is at the fallback")
+        curl.remove(name="a")
+        assert curl.messages() == []
+        assert breaker_env.calls(second.key("openai/m"))["failure"] == 0
+        second.provider.answer(PLAIN)
+        assert curl.perform(name="a").url == second.url()
+        curl.cleanup(name="a")
+    assert breaker_env.calls(second.key("openai/m"))["neutral"] == 1
+
+
+def test_a_handle_added_and_removed_before_anything_ran(breaker_env, provider, second, refusing):
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        for _ in range(3):
+            curl.add(name="a")
+            curl.remove(name="a")
+        breaker_env.command("reset", provider.key())
+        assert curl.perform(name="a").url == provider.url()
+    assert second.provider.accepted == 0
+
+
+def test_two_threads(breaker_env, provider, second, refusing):
+    refusing(second, key=provider.key("m"))
+    with Remote(breaker_env) as curl:
+        names = [curl.made(f"{model}{number}", URL=provider.url(), POSTFIELDS=chat(model))
+                 for number in range(4) for model in ("m", "n")]
+        for _ in range(5):
+            for name, done in zip(names, curl.threads(names=names)):
+                assert (done.status, done.url) == (200, second.url() if name[0] == "m" else provider.url())
+    assert {r.model for r in provider.seen()} == {"n"} and {r.model for r in second.provider.seen()} == {"openai/m"}
+    assert (provider.count(), second.provider.count()) == (20, 20)
+
+
+def test_a_child(breaker_env, provider, second, refusing):
+    """A rerouted handle is performed in a child, then in the parent."""
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY, FORBID_REUSE=1)
+        assert curl.perform(name="a").url == second.url()
+        assert curl.fork(name="a").url == second.url()
+        breaker_env.command("reset", provider.key())
+        assert curl.fork(name="a").url == provider.url()
+        assert curl.perform(name="a").url == provider.url()
+    assert (provider.count(), second.provider.count()) == (2, 2)
+    assert breaker_env.calls(provider.key())["rerouted"] == 2
+
+
+@pytest.mark.parametrize("mode", ["threads", "fork", "nested", "duplicate", "moved", "unread", "partly-read"])
+def test_the_c_programs_lives(mode, breaker_env, client, provider, second, refusing):
+    """All of their calls to "shut" are the fallback's."""
+    refusing(second, key=provider.key("shut"))
+    lines = lines_of(breaker_env.run(client, mode, provider.url(), env=ENVIRONMENT))
+    assert lines and {(line.code, line.status) for line in lines} == {(0, 200)}
+    assert {line.url for line in lines if line.model == "shut"} == {second.url()}
+    assert provider.count(model="shut") == 0
+    assert second.provider.count() == second.provider.count(model="openai/shut") == \
+        sum(line.model == "shut" for line in lines)
+
+
+@pytest.mark.parametrize("mode", ["fields", "file", "nested", "multi-fields", "partly-read"])
+@pytest.mark.parametrize("how", ["refused", "fails"])
+@pytest.mark.time_limit(150)
+def test_valgrind_finds_nothing_of_ours(how, mode, breaker_env, client, provider, second, refusing):
+    refusing(second, key=provider.key("shut"))
+    if how == "fails":
+        breaker_env.command("reset", provider.key("shut"))
+        provider.refuse()
+    done = breaker_env.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
+                           client, mode, provider.url(), env=ENVIRONMENT, timeout=140)
+    assert done.returncode == 0, done.stderr.decode()
+    assert second.provider.count() > 0
+
+
+def test_a_disabled_library_reroutes_nothing(breaker_env, call, provider, second, refusing):
+    refusing(second)
+    assert call(env={**ENVIRONMENT, "BREAKER_DISABLED": "1"}).url == provider.url()
+    assert second.provider.accepted == 0
