@@ -647,3 +647,16 @@ def test_a_disabled_library_reroutes_nothing(breaker_env, call, provider, second
     refusing(second)
     assert call(env={**ENVIRONMENT, "BREAKER_DISABLED": "1"}).url == provider.url()
     assert second.provider.accepted == 0
+
+
+@pytest.mark.parametrize("how", ["environment", "option"])
+def test_no_proxy_leads_to_this_machine(how, breaker_env, call, provider, providers, second, refusing):
+    """The proxy is for the primary; the fallback is on loopback, where it cannot go."""
+    proxy = providers()
+    refusing(second)
+    if how == "environment":
+        done = call(env={**ENVIRONMENT, "http_proxy": proxy.url(""), "all_proxy": proxy.url("")})
+    else:
+        done = call(PROXY=proxy.url(""), PROXYUSERPWD="a:b")
+    assert (done.status, done.url) == (200, second.url())
+    assert (proxy.accepted, second.provider.count()) == (0, 1)
