@@ -126,6 +126,8 @@ def expected(raw, fallback, target=None, rename=lambda model: f"openai/{model}")
             line = b"Host: %s" % fallback.key().encode()
         if name == "content-length":
             line = b"Content-Length: %d" % len(request.body)
+        if name == "content-range":  # libcurl's, of a body with a range
+            line = b"%s/%d" % (line.partition(b"/")[0], len(request.body))
         if name not in CREDENTIALS:
             lines.append(line)
     request.lines = lines
@@ -161,7 +163,8 @@ class Remote:
 
     def __exit__(self, *_):
         _, told = self.process.communicate(timeout=30)
-        assert (self.process.returncode, told) == (0, b"")
+        told = [line for line in told.splitlines() if not line.startswith(b"breaker: ")]  # of the launcher: a bad section
+        assert (self.process.returncode, told) == (0, [])
 
     def set(self, name, **options):
         self.tell("set", name=name, options=options)

@@ -73,7 +73,6 @@ SETTINGS = {
     "follow": {"FOLLOWLOCATION": 1, "UNRESTRICTED_AUTH": 1, "USERPWD": "app:s3cret"},
     "separate headers": {"HEADEROPT": 1, "PROXYHEADER": ["Proxy-Authorization: Basic eDp5"], "HTTPHEADER": KEY},
     "resolve": {"RESOLVE": ["localhost:1:127.0.0.9"], "CONNECT_TO": ["a.example:80:127.0.0.1:1"]},
-    "request target": {"REQUEST_TARGET": "/v1/chat/completions?own"},
     "no proxy": {"PROXY": "", "NOPROXY": "*"},
 }
 BODIES = {
@@ -121,7 +120,7 @@ def away_and_home(breaker_env, provider, second, refusing, prepare, library=OPEN
         if before:
             curl.tell(**before)
         done = perform(curl)
-        assert done.status == 200 and done.url.startswith(provider.url("/v1"))
+        assert done.status == 200 and done.primary_port == provider.port
         assert requests_of(provider) == original
         assert curl.theirs(name="a") == theirs
     assert second.provider.count() == 2
@@ -157,6 +156,39 @@ def test_options(setting, library, breaker_env, provider, second, refusing, tmp_
     for request in second.provider.seen():
         assert b"s3cret" not in request.raw and b"sk-0f-the-primary" not in request.raw
         assert request.target == "/api/v1/chat/completions" and request.body == chat("openai/m").encode()
+
+
+@pytest.mark.parametrize("setting", SETTINGS)
+def test_options_of_a_handle_that_has_been_used(setting, breaker_env, provider, second, refusing, tmp_path):
+    """What libcurl remembers of the primary (what it asks for, cookies) is not lost elsewhere: the third call has the bytes
+    of a second one without us."""
+    options = settings_in(tmp_path, SETTINGS[setting])
+    provider.answer(Answer(200, {"Set-Cookie": "from=primary"}, digest=setting in ("digest", "any")))
+    prepare = made(options, provider)
+    refusing()
+    with Remote(breaker_env, bare=True) as curl:
+        prepare(curl)
+        assert [curl.perform(name="a").status for _ in range(2)] == [200, 200]
+    original = requests_of(provider)
+    with Remote(breaker_env) as curl:
+        prepare(curl)
+        assert curl.perform(name="a").status == 200
+        breaker_env.command("trip", provider.key())
+        done = curl.perform(name="a")
+        assert (done.status, done.url) == (200, second.url())
+        refusing()
+        assert curl.perform(name="a").status == 200
+    assert requests_of(provider) == original and second.provider.count() == 1
+
+
+@pytest.mark.parametrize("option", ["REQUEST_TARGET", "CONNECT_ONLY"])
+def test_options_that_keep_a_call_here(option, breaker_env, provider, second, refusing):
+    """A target of the application's own is no URL of ours to rewrite; a bare connection is no call."""
+    value = {"REQUEST_TARGET": "/v1/chat/completions?own", "CONNECT_ONLY": 1}[option]
+    with Remote(breaker_env) as curl:
+        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, **{option: value})
+    assert (done.code, done.status) == ((7, 0) if option == "CONNECT_ONLY" else (0, 503))
+    assert (provider.accepted, second.provider.accepted) == (0, 0)
 
 
 # What the application says of the way to its own URL: nothing of it is meant for another one.

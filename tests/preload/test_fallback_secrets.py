@@ -157,10 +157,13 @@ def netrc(call):
 
 
 def cookie_file(call):
-    value = call.value("cookie file")
-    lines = [f"{host}\tFALSE\t/\tFALSE\t0\tsession{n}\t{value}\n" for n, host in enumerate(("127.0.0.1", "localhost"))]
-    (call.directory / "cookies").write_text("".join(lines))
+    """Of the primary's host: what libcurl has from others is theirs."""
+    (call.directory / "cookies").write_text(f"127.0.0.1\tFALSE\t/\tFALSE\t0\tsession\t{call.value('cookie file')}\n")
     call.options["COOKIEFILE"] = str(call.directory / "cookies")
+
+
+def has_a_jar(options):
+    return "COOKIEFILE" in options or "COOKIELIST" in options
 
 
 PLACES = [
@@ -171,7 +174,7 @@ PLACES = [
     options_of(XOAUTH2_BEARER="{0}", HTTPAUTH=64), options_of(XOAUTH2_BEARER="{0}", USERNAME="{0}"),
     options_of(AWS_SIGV4="aws:amz:us-east-1:bedrock", USERPWD="{0}:{0}"),
     options_of(COOKIE="session={0}"), options_of(COOKIEFILE="", COOKIELIST="Set-Cookie: s={0}; domain=127.0.0.1; path=/"),
-    options_of(COOKIEFILE="", COOKIELIST="localhost\tFALSE\t/\tFALSE\t0\ts\t{0}"),
+    options_of(COOKIELIST="127.0.0.1\tFALSE\t/\tFALSE\t0\ts\t{0}"),
     options_of(PROXYUSERPWD="{0}:{0}"), options_of(HEADEROPT=1, PROXYHEADER=lambda call: [f"X-Api-Key: {call.value('p')}"]),
     options_of(LOGIN_OPTIONS="AUTH=PLAIN", USERPWD="{0}:{0}"), options_of(SASL_AUTHZID="{0}"),
 ]
@@ -212,25 +215,33 @@ def test_a_thousand_requests(batch, known, provider, providers, tmp_path):
     else:
         provider.refuse()
     home = tmp_path / "home"
-    used = set()
+    used, gone, jar_is_kept = set(), 0, False
     with Remote(known, library) as curl:
         for number in range(EACH):
             options, places = generated(chance, home, provider.url())
             (home / ".netrc").write_bytes((home / "netrc").read_bytes() if (home / "netrc").exists() else b"")
             used.update(places)
-            kept = number % 5 == 4  # a handle on which options of earlier calls stay
-            if kept and number % 50 == 4:
-                curl.made("kept")
-            if kept:
+            jar = has_a_jar(options)
+            if number % 5 == 4:  # a handle on which options of earlier calls stay
+                if number % 50 == 4:
+                    curl.made("kept")
+                    jar_is_kept = False
                 curl.set("kept", **options)
-            done = curl.perform(name="kept") if kept else curl.once(options=options, multi=number % 2 == 0)
+                jar = jar_is_kept = jar_is_kept or jar
+                done = curl.perform(name="kept")
+            else:
+                done = curl.once(options=options, multi=number % 2 == 0)
+            if jar and host == "127.0.0.1":  # cookies know no ports: the call cannot go there
+                assert is_refused(done) or how == "fails" and done.code == 7, (number, done, options)
+                assert second.provider.count() == gone
+                continue
+            gone += 1
             assert (done.code, done.status) == (0, 200), (number, done, options)
-            assert done.url.startswith(second.url()), (number, done.url, options)
+            assert done.url.startswith(second.url()) and not shows(done.url.encode(), CANARY), (number, done.url, options)
             request = second.provider.seen()[-1]
             assert not shows(request.raw, CANARY), (number, options, Bytes(request.raw))
-            assert not shows(done.url.encode(), CANARY), done.url
             assert Bytes(request.raw).values("authorization") == [b"Bearer " + SECOND_KEY.encode()], (number, options)
-    assert second.provider.count() == EACH and provider.count() == 0
+    assert second.provider.count() == gone > EACH / 2 and provider.count() == 0
     assert len(used) > 35
     assert_nothing_shows(known, provider, second)
     # and back: the primary is asked again, on new handles, with all of it
@@ -240,7 +251,7 @@ def test_a_thousand_requests(batch, known, provider, providers, tmp_path):
         for number in range(20):
             options, _ = generated(chance, home, provider.url())
             curl.once(options=options, multi=number % 2 == 0)
-    assert provider.count() >= 20 and any(shows(r.raw, CANARY) for r in provider.seen())
+    assert provider.count() > 10 and any(shows(r.raw, CANARY) for r in provider.seen())
     assert_nothing_shows(known, provider, second)
 
 
