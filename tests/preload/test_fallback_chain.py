@@ -323,20 +323,37 @@ def test_a_call_over_tls_does_not_go_on_in_clear_text(breaker_env, authority, tl
 # --- what the application says of connections, at the fallback -----------------------------------
 
 
-def test_tls_verifies_the_fallbacks_own_name(breaker_env, authority, provider, providers, tls_provider, refusing):
-    """The certificate is for localhost and 127.0.0.1."""
+# What an application may have said of its own server's certificate.
+TRUST = {"nothing": {}, "no peer": {"SSL_VERIFYPEER": 0}, "no host": {"SSL_VERIFYHOST": 0},
+         "neither": {"SSL_VERIFYPEER": 0, "SSL_VERIFYHOST": 0},
+         "a pin": {"PINNEDPUBLICKEY": "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="}}
+
+
+@pytest.mark.parametrize("trust", TRUST)
+def test_tls_verifies_the_fallbacks_own_name(trust, breaker_env, authority, provider, providers, tls_provider, refusing):
+    """The certificate is for localhost and 127.0.0.1; the options are of another server."""
     named = Fallback("named", tls_provider)
     refusing(named)
     with Remote(breaker_env) as curl:
-        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, CAINFO=str(authority.ca))
+        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, CAINFO=str(authority.ca), **TRUST[trust])
         assert (done.code, done.status, done.url) == (0, 200, named.url())
     other = providers(tls=authority.server(), host="127.0.0.2")
     wrong = Fallback("wrong", other, host="127.0.0.2")
     refusing(wrong)
     with Remote(breaker_env) as curl:
-        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, CAINFO=str(authority.ca))
+        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, CAINFO=str(authority.ca), **TRUST[trust])
     assert (done.code, done.status) == (60, 0)
     assert other.count() == 0 and not other.partial
+    assert breaker_env.calls(wrong.key())["failure"] == 0
+
+
+def test_a_certificate_of_nobody_known(breaker_env, provider, tls_provider, refusing):
+    """An application that trusts its own server unseen says nothing of the fallback."""
+    unknown = Fallback("unknown", tls_provider)
+    refusing(unknown)
+    with Remote(breaker_env) as curl:
+        done = curl.call(URL=provider.url(), POSTFIELDS=BODY, SSL_VERIFYPEER=0, SSL_VERIFYHOST=0)
+    assert (done.code, done.status, tls_provider.count()) == (60, 0, 0)
 
 
 # --- coming back ---------------------------------------------------------------------------------

@@ -279,8 +279,10 @@ def test_an_url_in_parts(breaker_env, provider, second, refusing):
     away_and_home(breaker_env, provider, second, refusing, prepare)
 
 
-def test_a_form(breaker_env, provider, providers):
-    second = Fallback("second", providers(), model=None)
+@pytest.mark.parametrize("model", [None, "*:large-{model}"])
+@pytest.mark.parametrize("way", ["easy", "perform", "socket"])
+def test_a_form(way, model, breaker_env, provider, providers):
+    second = Fallback("second", providers(), model=model)
     breaker_env.configure(chain(provider, second), open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())
 
@@ -292,10 +294,15 @@ def test_a_form(breaker_env, provider, providers):
     original = first_call_without_us(breaker_env, provider, prepare)
     with Remote(breaker_env) as curl:
         prepare(curl)
-        assert curl.perform(name="a").url == second.url("/audio/transcriptions")
+
+        def perform():
+            return curl.perform(name="a") if way == "easy" else curl.perform_many(names=["a"], way=way)[0]
+
+        assert perform().url == second.url("/audio/transcriptions")
         breaker_env.command("reset", provider.key())
-        assert curl.perform(name="a").status == 200
+        assert perform().status == 200
     assert requests_of(provider) == original and second.provider.count() == 1
+    assert (b"large-whisper-1" in second.provider.seen()[0].body) == bool(model)
 
 
 @pytest.mark.parametrize("library", [OPENSSL, GNUTLS])

@@ -305,9 +305,11 @@ def test_a_fallback_that_asks_for_a_password(challenge, options, known, provider
     assert_nothing_shows(known, provider, second)
 
 
+@pytest.mark.parametrize("unrestricted", [0, 1])
 @pytest.mark.parametrize("how", ["refused", "fails"])
-def test_a_fallback_that_redirects_home(how, known, provider, providers, second):
-    """libcurl's own rule: what is said to one host is not said to the next."""
+def test_a_fallback_that_redirects(how, unrestricted, known, provider, providers, second):
+    """libcurl's own rule: what is said to one host is not said to the next; what the application says of its own
+    credentials is not said of others."""
     known.configure(chain(provider, second), open_seconds=60)
     if how == "refused":
         known.command("trip", "--create", provider.key())
@@ -316,8 +318,8 @@ def test_a_fallback_that_redirects_home(how, known, provider, providers, second)
     third = providers()
     second.provider.answer(Answer(307, {"Location": third.url("/v1/chat/completions")}, b""))
     with Remote(known) as curl:
-        done = curl.call(URL=provider.url(), POSTFIELDS=chat("m"), FOLLOWLOCATION=1, USERPWD=f"{CANARY}:{CANARY}",
-                         HTTPHEADER=[f"Authorization: Bearer {CANARY}", f"Cookie: s={CANARY}"])
+        done = curl.call(URL=provider.url(), POSTFIELDS=chat("m"), FOLLOWLOCATION=1, UNRESTRICTED_AUTH=unrestricted,
+                         USERPWD=f"{CANARY}:{CANARY}", HTTPHEADER=[f"Authorization: Bearer {CANARY}", f"Cookie: s={CANARY}"])
     assert (done.status, third.count()) == (200, 1)
     assert not shows(third.seen()[0].raw, SECOND_KEY) and not shows(third.seen()[0].raw, CANARY)
     assert_nothing_shows(known, provider, second)
