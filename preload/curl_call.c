@@ -99,6 +99,8 @@ void curl_call_give_up(struct easy *easy)
 
 static void admit(struct easy *easy)
 {
+    if (shim_detour_possible(&easy->call))
+        easy->began_ns = shim_mono_ns();
     if (shim_admit(&easy->call) == SHIM_ADMITTED) {
         easy->fails_over = shim_detour_on_failure(&easy->call);
         curl_call_prepare(easy);
@@ -181,6 +183,8 @@ void curl_call_put_back(struct easy *easy)
 
 void curl_call_restore(struct easy *easy)
 {
+    if (easy->detour && easy->detour->going)
+        shim_detour_taken(&easy->detour->way);
     curl_call_put_back(easy);
     curl_detour_end(easy);
 }
@@ -189,6 +193,8 @@ void curl_call_answer(struct easy *easy)
 {
     char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
 
+    if (easy->detour && easy->detour->going)
+        shim_detour_skip(&easy->detour->way, "its breaker refuses");
     curl_call_put_back(easy);
     easy->refused = false;
     if (errors) /* of the transfer that the application never learns of */

@@ -62,8 +62,6 @@ struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);
 /* Did a byte of a request leave? */
 bool curl_facts_sent(const struct easy *easy);
-/* How long it took, by libcurl's count. */
-uint64_t curl_facts_total_us(const struct easy *easy);
 /* Does it have, or look for, a connection: no longer in its multi's queue? */
 bool curl_facts_left_queue(const struct easy *easy);
 

@@ -69,7 +69,7 @@ static bool plan_address(struct easy *easy)
 static long time_left_ms(const struct easy *easy)
 {
     const struct shadow_value *timeout = &easy->options.value[SHADOW_TIMEOUT_MS];
-    uint64_t spent_ms = easy->detour ? easy->detour->spent_us / 1000 : 0;
+    uint64_t spent_ms = (shim_mono_ns() - easy->began_ns) / 1000000;
 
     if (!timeout->set || timeout->number <= 0)
         return 0;
@@ -87,14 +87,13 @@ static void go(struct easy *easy)
         curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_CONNECT_TO,
                               detour->connect_to);
     curl_detour_override_request(easy);
-    if (detour->spent_us > 0 && time_left_ms(easy) > 0)
+    if (detour->follows && time_left_ms(easy) > 0)
         override_number(easy, SHADOW_TIMEOUT_MS, time_left_ms(easy));
     if (errors) /* of a transfer that the application never learns of */
         errors[0] = '\0';
     detour->going = true;
     easy->active = &detour->way.call;
     curl_call_prepare(easy);
-    shim_detour_taken(&detour->way);
 }
 
 static const char *plan(struct easy *easy)
@@ -122,6 +121,7 @@ static bool begin(struct easy *easy, bool refused)
                           span_str(detour->url),
                           port->set && port->number > 0 ? (uint16_t)port->number : 0)) {
         detour->refused = refused;
+        detour->follows = !refused || easy->body_shown > 0;
         easy->detour = detour;
         curl_detour_show_body(easy);
         return true;
@@ -173,12 +173,12 @@ bool curl_detour_fail_over(struct easy *easy, CURLcode result)
         return false;
     if (end.kind == END_HANDSHAKE && curl_done_fell_with_another(easy, result))
         end.kind = END_LOCAL; /* counted already; it goes on for itself */
-    uint64_t total_us = curl_facts_total_us(easy);
     shim_settle(easy->active, &end);
+    if (easy->detour && easy->detour->going)
+        shim_detour_skip(&easy->detour->way, "its connect failed");
     curl_call_put_back(easy);
     if (!easy->detour && !begin(easy, false))
         return false;
-    easy->detour->spent_us += total_us;
     if (time_left_ms(easy) >= 0 && try_candidates(easy))
         return true;
     if (!easy->detour->refused)

@@ -12,10 +12,10 @@
  * points to, but for `part`. */
 struct detour {
     struct shim_detour way;
-    bool refused;      /* the application's call was refused; else its connect failed */
-    bool going;        /* the transfer under way is the fallback's */
-    char *url;         /* the application's; `way` points into it */
-    uint64_t spent_us; /* by transfers that failed before */
+    bool refused; /* the application's call was refused; else its connect failed */
+    bool going;   /* the transfer under way is the fallback's */
+    char *url;    /* the application's; `way` points into it */
+    bool follows; /* a transfer of this call ran before it: it has what is left of the time */
     struct curl_slist *headers, *connect_to;
     /* The body, where it is not the application's own any more. */
     char *pulled; /* what its callback gave, whole; NULL: it was not asked */

@@ -247,6 +247,18 @@ static const char *plan_identity(const struct easy *easy)
     return NULL;
 }
 
+/* Those that need no password, for who is logged in. The others stay: libcurl remembers which one
+ * the target took, and by what it is reminded. */
+static void override_auth(struct easy *easy)
+{
+    const struct shadow_value *auth = &easy->options.value[SHADOW_HTTPAUTH];
+    unsigned long own = CURLAUTH_NEGOTIATE | CURLAUTH_NTLM | CURLAUTH_NTLM_WB;
+
+    if (auth->set && ((unsigned long)auth->number & own))
+        override_pointer(easy, SHADOW_HTTPAUTH,
+                         (void *)(intptr_t)((unsigned long)auth->number & ~own));
+}
+
 /* Nothing of it goes along, and the fallback is who its certificate says. */
 static void override_identity(struct easy *easy)
 {
@@ -256,7 +268,6 @@ static void override_identity(struct easy *easy)
         SHADOW_XOAUTH2_BEARER,
         SHADOW_AWS_SIGV4,
         SHADOW_NETRC,
-        SHADOW_HTTPAUTH,
         SHADOW_COOKIE,
         SHADOW_UNRESTRICTED_AUTH,
         SHADOW_SSLCERT,
@@ -273,6 +284,7 @@ static void override_identity(struct easy *easy)
 
     for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
         curl_options_neutralise(&easy->options, easy->real, easy->handle, credentials[i]);
+    override_auth(easy);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */

@@ -240,11 +240,6 @@ static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
     return total_ns > before ? total_ns - before : 0;
 }
 
-uint64_t curl_facts_total_us(const struct easy *easy)
-{
-    return info_offset(easy, CURLINFO_TOTAL_TIME_T);
-}
-
 bool curl_facts_sent(const struct easy *easy)
 {
     return info_long(easy, CURLINFO_REQUEST_SIZE) > 0;

@@ -36,6 +36,7 @@ struct easy {
     struct curl_options options;
     struct shim_call call;    /* as the application means it */
     struct shim_call *active; /* whose transfer is under way: `call`, or that of `detour` */
+    uint64_t began_ns;        /* CLOCK_MONOTONIC when the call began, if it has fallbacks */
     struct detour *detour;    /* on the way to a fallback, or looking for one (curl_detour.h) */
     struct multi *multi;      /* added to; NULL outside */
     struct easy *previous_member, *next_member; /* in multi->members */
