@@ -40,6 +40,7 @@ struct call {
     bool model_decided;          /* found, named, absent, in the path, or not needed */
     bool host_alone;             /* scope = host: an LLM call whose one breaker is H */
     bool reroutes;               /* shim_request.reroutes */
+    bool exhausted;              /* no fallback took it: when_exhausted decides now */
     bool detour;                 /* of a shim_detour: refused whatever when_exhausted says */
     bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
     uint16_t host_len;           /* key H is key[0..host_len) */
@@ -54,7 +55,7 @@ struct call {
         bool model; /* M refused, else H */
         enum breaker_state state;
         bool obeyed;         /* counted */
-        const char *why_not; /* why no fallback took it; NULL: none was asked */
+        const char *why_not; /* why no fallback took it; NULL: none was asked. The detour's */
         uint32_t wait_ms;
         uint64_t now_ns; /* CLOCK_BOOTTIME */
     } refusal;
@@ -108,10 +109,16 @@ static inline uint16_t call_random(uint64_t now, uint64_t salt)
     return (uint16_t)hash64(&now, sizeof now, salt);
 }
 
+/* Is there a key M of this call? Until the model is decided it is that of the call before. */
+static inline bool call_knows_model(const struct call *call)
+{
+    return call->model_decided && call_has_model(call);
+}
+
 /* The policy that says where else the call may go: M's, which knows more, or H's. */
 static inline const struct policy *call_chain_policy(const struct call *call)
 {
-    return call->model_decided && call_has_model(call) ? &call->model.policy : &call->host.policy;
+    return call_knows_model(call) ? &call->model.policy : &call->host.policy;
 }
 
 /* Is there another place for it? Only for LLM calls: see route/fallback.h. */

@@ -75,7 +75,7 @@ void call_log_refusal(const struct call *call, uint64_t now)
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail)
 {
     char text[CALL_KEY_MAX + 1];
-    bool model = failover ? call_has_model(call) : call->refusal.model;
+    bool model = failover ? call_knows_model(call) : call->refusal.model;
 
     if (!*config_log_path(call->config))
         return;

@@ -167,6 +167,7 @@ static const struct config *begin_open(struct shim_call *shim_call)
 
     shim_drop(shim_call);
     call->state = CALL_IDLE;
+    call->exhausted = false;
     if (process_disabled())
         return NULL;
     call->admitted_ns = process_clock->boot_ns();

@@ -18,7 +18,7 @@ static struct breaker_admission peek_side(const struct call_side *side, uint32_t
 static bool refuses(const struct call *call, const struct call_side *side,
                     const struct breaker_admission *admission)
 {
-    bool goes_on = call->detour || (call->reroutes && call_has_chain(call));
+    bool goes_on = call->detour || (call->reroutes && !call->exhausted && call_has_chain(call));
 
     return goes_on ? admission->verdict == BREAKER_REFUSE : route_refuses(&side->policy, admission);
 }
@@ -62,7 +62,8 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
     call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
     call->refusal.now_ns = now;
     call->refusal.obeyed = false;
-    call->refusal.why_not = NULL;
+    if (!call->exhausted)
+        call->refusal.why_not = NULL;
     call->state = CALL_REFUSED;
     return SHIM_REFUSED;
 }
@@ -97,7 +98,7 @@ static struct call_side *sides_refuse(struct call *call, bool with_model, uint64
 
 static bool model_is_off(const struct call *call)
 {
-    return call->model_decided && call_has_model(call) && call->model.policy.mode == MODE_OFF;
+    return call_knows_model(call) && call->model.policy.mode == MODE_OFF;
 }
 
 /* The healthy case in one look: a closed breaker (or a key that never failed) admits, and nothing
@@ -184,16 +185,11 @@ static bool begin_admission(struct call *call)
     return true;
 }
 
-static bool admits_model(const struct call *call)
-{
-    return call->model_decided && call_has_model(call);
-}
-
 enum shim_verdict shim_admit(struct shim_call *shim_call)
 {
     struct call *call = call_of(shim_call);
 
-    return begin_admission(call) ? admit_sides(call, admits_model(call), call->admitted_ns)
+    return begin_admission(call) ? admit_sides(call, call_knows_model(call), call->admitted_ns)
                                  : SHIM_ADMITTED;
 }
 
@@ -207,7 +203,7 @@ enum shim_verdict shim_exhausted(struct shim_call *shim_call)
     const struct breaker_admission refused = {.verdict = BREAKER_REFUSE};
     if (route_refuses(&side->policy, &refused))
         return SHIM_REFUSED;
-    call->reroutes = false;
+    call->exhausted = true;
     call->state = CALL_OPEN;
     return shim_admit(shim_call);
 }
@@ -242,7 +238,7 @@ enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_
     }
     if (!can_take_over(call, connect)) {
         shim_drop(shim_connect);
-        return admit_sides(call, admits_model(call), call->admitted_ns);
+        return admit_sides(call, call_knows_model(call), call->admitted_ns);
     }
     call->host.slot = connect->host.slot;
     call->host.identity = connect->host.identity;
@@ -251,7 +247,7 @@ enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_
     connect->host.admitted = false;
     connect->state = CALL_IDLE;
     call->state = CALL_ADMITTED;
-    return admits_model(call) ? shim_admit_model(shim_call) : SHIM_ADMITTED;
+    return call_knows_model(call) ? shim_admit_model(shim_call) : SHIM_ADMITTED;
 }
 
 bool shim_model_pending(const struct shim_call *shim_call)
