@@ -16,12 +16,15 @@
 #define HEADER_MAX 8192 /* of one header of a fallback, its variables put in */
 #define TOLD_MAX   512
 
+static const char refused_there[] = "its breaker refuses";
+
 struct detour {
     struct call *from;
     const struct policy *policy; /* `from`'s that has the chain */
     const struct config *config;
     bool failover;       /* `from` failed; else it was refused */
     bool address_passed; /* fallback_address was a candidate, or is none */
+    bool taken;          /* the candidate took the call; the next one is asked if it failed to */
     struct span names;   /* what is left of the chain */
     struct span method;
     struct route_key key;       /* of the call as it would have gone */
@@ -65,9 +68,7 @@ static struct span known_model(const struct call *call)
 {
     struct span model = span_skip(call_model_key(call), (size_t)call->host_len + 1);
 
-    return call->model_decided && call_has_model(call) && !span_eq(model, SPAN_LIT("-"))
-               ? model
-               : SPAN_NONE;
+    return call_knows_model(call) && !span_eq(model, SPAN_LIT("-")) ? model : SPAN_NONE;
 }
 
 static void know_model(struct detour *d, struct span model)
@@ -76,6 +77,15 @@ static void know_model(struct detour *d, struct span model)
         return;
     memcpy(d->model, model.ptr, model.len);
     d->asked.model = span_of(d->model, model.len);
+}
+
+/* With scope = host the key does not tell it. */
+static void know_model_in_path(struct detour *d)
+{
+    char decoded[MODEL_MAX];
+
+    if (d->key.shape.place == MODEL_IN_PATH)
+        know_model(d, route_model_in_path(&d->key.shape, decoded));
 }
 
 bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struct span method,
@@ -100,6 +110,7 @@ bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struc
         !route_key_of(method, d->asked.url.host, d->asked.url.port, d->asked.url.path, &d->key))
         return false;
     know_model(d, known_model(call));
+    know_model_in_path(d);
     call_of(&detour->call)->detour = true;
     return true;
 }
@@ -150,6 +161,14 @@ static void tell(struct detour *d, const char *name, const char *why)
         d->told_len += (size_t)len < room ? (size_t)len : room - 1;
 }
 
+static bool is_itself(const struct detour *d)
+{
+    char text[ROUTE_HOST_MAX];
+    size_t len = url_host_key(d->there.host, d->there.port, text, sizeof text);
+
+    return span_eq(span_of(text, len), span_of(d->key.text, d->key.len));
+}
+
 /* The address serves the same name: all that is in the request is meant for it, too. */
 static bool offer_address(struct shim_detour *detour, struct detour *d)
 {
@@ -159,6 +178,10 @@ static bool offer_address(struct shim_detour *detour, struct detour *d)
     if (!fallback_address(d->policy, span_of(d->key.text, d->key.len), &d->there.host,
                           &d->there.port))
         return false;
+    if (is_itself(d)) {
+        tell(d, "fallback_address", fallback_misfit_text(FALLBACK_ITSELF));
+        return false;
+    }
     d->there.scheme = d->asked.url.scheme;
     d->there.path = d->asked.url.path;
     detour->name = "fallback_address";
@@ -192,6 +215,10 @@ bool shim_detour_next(struct shim_detour *detour)
     struct detour *d = inside(detour);
     struct span name;
 
+    if (d->taken)
+        tell(d, detour->name,
+             call_of(&detour->call)->state == CALL_REFUSED ? refused_there : "it failed, too");
+    d->taken = false;
     shim_drop(&detour->call);
     if (offer_address(detour, d))
         return true;
@@ -298,7 +325,7 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
         shim_model(&detour->call, model);
     if (shim_admit(&detour->call) == SHIM_ADMITTED)
         return SHIM_ADMITTED;
-    tell(d, detour->name, "its breaker refuses");
+    tell(d, detour->name, refused_there);
     return SHIM_REFUSED;
 }
 
@@ -317,11 +344,13 @@ void shim_detour_taken(struct shim_detour *detour)
     struct detour *d = inside(detour);
     const struct call *to = call_of(&detour->call);
     struct span key = call_has_model(to) ? call_model_key(to) : call_host_key(to);
-    bool model = d->failover ? d->from->model.slot != NULL : d->from->refusal.model;
+    bool model =
+        d->failover ? call_knows_model(d->from) && d->from->model.slot : d->from->refusal.model;
     struct slot *slot = model ? d->from->model.slot : d->from->host.slot;
     uint64_t now = process_clock->boot_ns();
     int saved = errno;
 
+    d->taken = true;
     if (!d->from->table || slot_count_rerouted(slot, table_identity(d->from->table, key),
                                                call_stat_shard(), now, CALL_LOG_QUIET_NS))
         log_taken(detour, d, key);
