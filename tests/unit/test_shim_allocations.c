@@ -107,6 +107,25 @@ static void one_call(const char *what, unsigned status)
     none_counted(what);
 }
 
+/* By a layer that could take it to a fallback. */
+static void rerouting_call(void)
+{
+    static struct shim_call call;
+    const struct shim_request request = {.method = SPAN_LIT("POST"),
+                                         .scheme = SPAN_LIT("https"),
+                                         .host = SPAN_LIT("api.openai.com"),
+                                         .port = 443,
+                                         .path = SPAN_LIT("/v1/chat/completions"),
+                                         .reroutes = true};
+
+    atomic_store(&counting, true);
+    CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY);
+    CHECK(shim_body(&call, SPAN_LIT("{\"model\":\"m\"}"), true));
+    CHECK(shim_admit(&call) == SHIM_ADMITTED && shim_detour_on_failure(&call));
+    end_status(&call, 200);
+    none_counted("a call that may be rerouted");
+}
+
 static off_t size_of(const char *path)
 {
     struct stat st;
@@ -134,6 +153,7 @@ static void body_everything(void)
         0);
     advance(2);
     one_call("fallbacks, and some left out", 200);
+    rerouting_call();
     CHECK(size_of(log_path) > 0);
     CHECK(truncate(log_path, 0) == 0);
     write_ini("no_such_key = 1", 0);
