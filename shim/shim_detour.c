@@ -224,8 +224,7 @@ bool shim_detour_next(struct shim_detour *detour)
         return true;
     while (fallback_next(&d->names, &name)) {
         const struct config_fallback *fallback = config_fallback(d->config, name);
-        enum fallback_misfit misfit =
-            fallback ? fallback_plan(&d->asked, fallback, &d->plan) : FALLBACK_UNKNOWN;
+        enum fallback_misfit misfit = fallback_plan(&d->asked, fallback, &d->plan);
         if (misfit == FALLBACK_FITS && offer_fallback(detour, d, fallback))
             return true;
         char text[64];

@@ -2,6 +2,8 @@
  * through; and that nothing of it costs a healthy call. See test_detour_chain.c. */
 #include "detour_fixture.h"
 
+#include "http/model_scan.h"
+
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -74,6 +76,10 @@ static void body_a_form(void)
     open_host(URL);
     CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY && shim_admit(&call) == SHIM_REFUSED);
     CHECK(begin_at(form, NULL) && shim_detour_wants_model(&way));
+    char much[MODEL_MAX + 1] = {'m'};
+    shim_detour_model(&way, SPAN_LIT("")); /* neither is one */
+    shim_detour_model(&way, span_of(much, sizeof much));
+    CHECK(shim_detour_wants_model(&way));
     shim_detour_model(&way, SPAN_LIT("w"));
     CHECK(!shim_detour_wants_model(&way));
     shim_detour_model(&way, SPAN_LIT("later")); /* it is known already */

@@ -253,6 +253,27 @@ static void body_the_address_comes_first(void)
     clean_up();
 }
 
+static void body_an_address_alone(void)
+{
+    configure("[target a]\nmatch = " HOST "\nfallback_address = gpu2:8000\n");
+    open_model(URL, "m");
+    CHECK(ask("m") == SHIM_REFUSED && begin("m") && taken_by("fallback_address"));
+    CHECK(!shim_detour_next(&way));
+    clean_up();
+}
+
+/* Its key tells the model; the body need not be shown for the fallback's M. */
+static void body_no_body_is_shown(void)
+{
+    configure(TARGET(""));
+    open_model(URL, "m");
+    CHECK(ask("m") == SHIM_REFUSED && begin(NULL) && taken_by("one"));
+    CHECK(!shim_model_pending(&way.call));
+    shim_settle(&way.call, &bad_end);
+    CHECK(totals_of("one.example/x/m").failure == 1);
+    clean_up();
+}
+
 static void body_an_address_that_is_the_target_itself(void)
 {
     configure(TARGET("fallback_address = " HOST ":443"));
@@ -326,6 +347,8 @@ IN_CHILD(scope_host_and_a_model_in_the_path, "")
 IN_CHILD(scope_host_of_the_fallback, "")
 IN_CHILD(whose_chain, "")
 IN_CHILD(the_address_comes_first, "")
+IN_CHILD(an_address_alone, "")
+IN_CHILD(no_body_is_shown, "")
 IN_CHILD(an_address_that_is_the_target_itself, "")
 IN_CHILD(another_port, "")
 IN_CHILD(the_dash, "")
@@ -349,6 +372,8 @@ int main(void)
         cmocka_unit_test(test_scope_host_of_the_fallback),
         cmocka_unit_test(test_whose_chain),
         cmocka_unit_test(test_the_address_comes_first),
+        cmocka_unit_test(test_an_address_alone),
+        cmocka_unit_test(test_no_body_is_shown),
         cmocka_unit_test(test_an_address_that_is_the_target_itself),
         cmocka_unit_test(test_another_port),
         cmocka_unit_test(test_the_dash),

@@ -46,6 +46,30 @@ static void body_503(void)
     clean_up();
 }
 
+/* What was told ends with the way, which is the layer's memory; and it has an end of its own. */
+static void body_what_is_told_has_ends(void)
+{
+    static char why[300];
+
+    configure(ONE(""));
+    open_model(URL, "m");
+    CHECK(ask("m") == SHIM_REFUSED && begin("m") && next_is("one"));
+    memset(why, 'x', sizeof why - 1);
+    for (int i = 0; i < 4; i++)
+        shim_detour_skip(&way, why);
+    CHECK(!shim_detour_next(&way));
+    shim_obeyed(&call);
+    CHECK(strstr(logged("refused", 0), "one: xxx") && strstr(logged("refused", 0), "; one: xxx"));
+    shim_detour_end(&way);
+    advance(11);
+    CHECK(ask("m") == SHIM_REFUSED && begin("m") && next_is("one") && !shim_detour_next(&way));
+    shim_detour_end(&way);
+    memset(&way, 'X', sizeof way);
+    shim_obeyed(&call);
+    CHECK(logged("refused", 1) && !strstr(logged("refused", 1), "\"detail\""));
+    clean_up();
+}
+
 /* It goes out, and its end is a number alone. */
 static void body_pass(void)
 {
@@ -293,6 +317,7 @@ static void body_failover_without_a_chain(void)
 }
 
 IN_CHILD(503, "")
+IN_CHILD(what_is_told_has_ends, "")
 IN_CHILD(pass, "")
 IN_CHILD(exhausted_of_one_that_let_go, "")
 IN_CHILD(a_hard_stop, "")
@@ -312,6 +337,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_503),
+        cmocka_unit_test(test_what_is_told_has_ends),
         cmocka_unit_test(test_pass),
         cmocka_unit_test(test_exhausted_of_one_that_let_go),
         cmocka_unit_test(test_a_hard_stop),
