@@ -168,11 +168,12 @@ bool shim_admitted(const struct shim_call *call);
  *   shim_detour_skip      the layer cannot take this one
  *   shim_detour_header    its headers
  *   shim_detour_admit     its own breakers; SHIM_REFUSED: the next one
- *   shim_detour_taken     it goes: counted and logged
+ *   shim_detour_taken     at the end, where it got its answer there: counted and logged
  *
- * `call` is then the call, to be received, settled or dropped like any other; after it failed to
- * connect shim_detour_next goes on behind it. A detour lives in the caller's memory, belongs to one
- * thread at a time, and is not to be moved once it has begun. It is no work for signal handlers.
+ * After shim_detour_admit `call` is the call, to be received, settled or dropped like any other; if
+ * it could not connect, or its model was refused late, it is skipped, and shim_detour_next goes on.
+ * A detour lives in the caller's memory, belongs to one thread at a time, and is not to be moved
+ * once it has begun. It is no work for signal handlers.
  */
 #define SHIM_DETOUR_SIZE (18 * 1024)
 struct shim_detour {

@@ -16,15 +16,12 @@
 #define HEADER_MAX 8192 /* of one header of a fallback, its variables put in */
 #define TOLD_MAX   512
 
-static const char refused_there[] = "its breaker refuses";
-
 struct detour {
     struct call *from;
     const struct policy *policy; /* `from`'s that has the chain */
     const struct config *config;
     bool failover;       /* `from` failed; else it was refused */
     bool address_passed; /* fallback_address was a candidate, or is none */
-    bool taken;          /* the candidate took the call; the next one is asked if it failed to */
     struct span names;   /* what is left of the chain */
     struct span method;
     struct route_key key;       /* of the call as it would have gone */
@@ -161,14 +158,6 @@ static void tell(struct detour *d, const char *name, const char *why)
         d->told_len += (size_t)len < room ? (size_t)len : room - 1;
 }
 
-static bool is_itself(const struct detour *d)
-{
-    char text[ROUTE_HOST_MAX];
-    size_t len = url_host_key(d->there.host, d->there.port, text, sizeof text);
-
-    return span_eq(span_of(text, len), span_of(d->key.text, d->key.len));
-}
-
 /* The address serves the same name: all that is in the request is meant for it, too. */
 static bool offer_address(struct shim_detour *detour, struct detour *d)
 {
@@ -178,10 +167,6 @@ static bool offer_address(struct shim_detour *detour, struct detour *d)
     if (!fallback_address(d->policy, span_of(d->key.text, d->key.len), &d->there.host,
                           &d->there.port))
         return false;
-    if (is_itself(d)) {
-        tell(d, "fallback_address", fallback_misfit_text(FALLBACK_ITSELF));
-        return false;
-    }
     d->there.scheme = d->asked.url.scheme;
     d->there.path = d->asked.url.path;
     detour->name = "fallback_address";
@@ -215,10 +200,6 @@ bool shim_detour_next(struct shim_detour *detour)
     struct detour *d = inside(detour);
     struct span name;
 
-    if (d->taken)
-        tell(d, detour->name,
-             call_of(&detour->call)->state == CALL_REFUSED ? refused_there : "it failed, too");
-    d->taken = false;
     shim_drop(&detour->call);
     if (offer_address(detour, d))
         return true;
@@ -324,7 +305,7 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
         shim_model(&detour->call, model);
     if (shim_admit(&detour->call) == SHIM_ADMITTED)
         return SHIM_ADMITTED;
-    tell(d, detour->name, refused_there);
+    tell(d, detour->name, "its breaker refuses");
     return SHIM_REFUSED;
 }
 
@@ -349,7 +330,6 @@ void shim_detour_taken(struct shim_detour *detour)
     uint64_t now = process_clock->boot_ns();
     int saved = errno;
 
-    d->taken = true;
     if (!d->from->table || slot_count_rerouted(slot, table_identity(d->from->table, key),
                                                call_stat_shard(), now, CALL_LOG_QUIET_NS))
         log_taken(detour, d, key);
