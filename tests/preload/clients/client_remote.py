@@ -16,9 +16,8 @@ LONG, VALUES, OFF_T, OBJECT, STRING, SLIST, CBPTR, BLOB, FUNCTION = range(9)
 INFOS = {"status": (0x200002, ctypes.c_long), "url": (0x100001, ctypes.c_char_p), "connects": (0x20001A, ctypes.c_long),
          "redirects": (0x200014, ctypes.c_long), "primary_ip": (0x100020, ctypes.c_char_p),
          "primary_port": (0x200028, ctypes.c_long), "type": (0x100012, ctypes.c_char_p)}
-PRIVATE_OF_SOCKETS = -1
 CURL_SOCKET_TIMEOUT = -1
-READFUNC_ABORT, SEEK_OK, SEEK_CANNOT = 0x10000000, 0, 2
+SEEK_OK, SEEK_CANNOT = 0, 2
 
 DATA = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
 SEEK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int)
