@@ -17,6 +17,8 @@ from provider import Answer, read_body
 from support import PYTHON
 
 CLIENTS = Path(__file__).with_name("clients")
+# Memory from malloc() is never zero by chance.
+NO_ZEROES = {"GLIBC_TUNABLES": "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165"}
 OPENSSL, GNUTLS = "libcurl.so.4", "libcurl-gnutls.so.4"
 SECOND_KEY = "sk-Second0fTheFallback"
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
@@ -156,7 +158,7 @@ class Remote:
 
     def __init__(self, breaker_env, library=OPENSSL, bare=False, env=None):
         self.process = breaker_env.start(PYTHON, CLIENTS / "client_remote.py", library, bare=bare,
-                                         stdin=subprocess.PIPE, env={"SECOND_KEY": SECOND_KEY, **(env or {})})
+                                         stdin=subprocess.PIPE, env={"SECOND_KEY": SECOND_KEY, **NO_ZEROES, **(env or {})})
 
     def __enter__(self):
         return self
