@@ -236,6 +236,7 @@ def test_a_thousand_requests(batch, known, provider, providers, tmp_path):
                 assert second.provider.count() == gone
                 continue
             gone += 1
+            assert second.provider.count() == gone, (number, "sent more than once", options)
             assert (done.code, done.status) == (0, 200), (number, done, options)
             assert done.url.startswith(second.url()) and not shows(done.url.encode(), CANARY), (number, done.url, options)
             request = second.provider.seen()[-1]
