@@ -247,16 +247,16 @@ static const char *plan_identity(const struct easy *easy)
     return NULL;
 }
 
-/* Those that need no password, for who is logged in. The others stay: libcurl remembers which one
- * the target took, and by what it is reminded. */
+/* All ways but those that need no password, for who is logged in: libcurl remembers which one the
+ * target took, and forgets it when that is none to choose from any more. Signatures of AWS are a
+ * way of their own, which their option set. */
 static void override_auth(struct easy *easy)
 {
-    const struct shadow_value *auth = &easy->options.value[SHADOW_HTTPAUTH];
-    unsigned long own = CURLAUTH_NEGOTIATE | CURLAUTH_NTLM | CURLAUTH_NTLM_WB;
+    const struct shadow_value *value = easy->options.value;
+    unsigned long ways = CURLAUTH_ANY & ~(CURLAUTH_NEGOTIATE | CURLAUTH_NTLM | CURLAUTH_NTLM_WB);
 
-    if (auth->set && ((unsigned long)auth->number & own))
-        override_pointer(easy, SHADOW_HTTPAUTH,
-                         (void *)(intptr_t)((unsigned long)auth->number & ~own));
+    if (value[SHADOW_HTTPAUTH].set || value[SHADOW_AWS_SIGV4].set)
+        override_pointer(easy, SHADOW_HTTPAUTH, (void *)(uintptr_t)ways);
 }
 
 /* Nothing of it goes along, and the fallback is who its certificate says. */

@@ -113,7 +113,7 @@ static bool note_copied_fields(struct curl_options *options, const char *fields)
     if (fields && !copy)
         return false;
     if (copy)
-        memcpy(copy, fields, len);
+        *(char *)mempcpy(copy, fields, len) = '\0'; /* it may be put back without a size */
     drop_copied_fields(options);
     options->value[SHADOW_POSTFIELDS].pointer = NULL;
     options->copied_fields = copy;
@@ -180,6 +180,10 @@ static void note_shared_field(struct curl_options *options, CURLoption option)
     case CURLOPT_PROTOCOLS:
     case CURLOPT_PROTOCOLS_STR:
         options->protocols_by_name = option == CURLOPT_PROTOCOLS_STR;
+        break;
+    case CURLOPT_HTTPAUTH:
+    case CURLOPT_AWS_SIGV4:
+        options->auth_by_signature = option == CURLOPT_AWS_SIGV4;
         break;
     case CURLOPT_UNIX_SOCKET_PATH:
         set_value(SHADOW_ABSTRACT_UNIX_SOCKET, &options->value[SHADOW_ABSTRACT_UNIX_SOCKET], NULL);
@@ -282,6 +286,7 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
     to->upload = from->upload;
     to->no_body = from->no_body;
     to->protocols_by_name = from->protocols_by_name;
+    to->auth_by_signature = from->auth_by_signature;
     to->may_have_hsts = from->may_have_hsts;
     to->has_cookie_jar = from->has_cookie_jar;
     to->may_share_cookies = from->may_share_cookies;
@@ -292,7 +297,7 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
         to->copied_fields = malloc(from->copied_size + 1);
         good &= to->copied_fields != NULL;
         if (to->copied_fields)
-            memcpy(to->copied_fields, from->copied_fields, from->copied_size);
+            memcpy(to->copied_fields, from->copied_fields, from->copied_size + 1);
         to->copied_size = from->copied_size;
     }
     if (!good)

@@ -125,6 +125,7 @@ struct curl_options {
     char *copied_fields; /* COPYPOSTFIELDS, owned; NULL when POSTFIELDS rules */
     size_t copied_size;
     bool protocols_by_name; /* PROTOCOLS_STR came last */
+    bool auth_by_signature; /* AWS_SIGV4 came after HTTPAUTH, and set it */
     bool may_have_hsts;     /* a known host may be upgraded to https */
     bool has_cookie_jar;    /* libcurl's own is in use */
     bool may_share_cookies; /* with other handles */

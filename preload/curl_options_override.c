@@ -65,13 +65,15 @@ static void put_back(const struct curl_options *options, real_t real, CURL *easy
 }
 
 /* One field of libcurl's under two names: putting back either took the other's value away. */
-static void put_back_protocols(const struct curl_options *options, real_t real, CURL *easy)
+static void put_back_shared(const struct curl_options *options, real_t real, CURL *easy)
 {
-    bool overridden = options->value[SHADOW_PROTOCOLS].overridden ||
-                      options->value[SHADOW_PROTOCOLS_STR].overridden;
+    const struct shadow_value *value = options->value;
+    bool protocols = value[SHADOW_PROTOCOLS].overridden || value[SHADOW_PROTOCOLS_STR].overridden;
 
-    if (overridden && options->value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
+    if (protocols && value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
         put_back(options, real, easy, SHADOW_PROTOCOLS);
+    if (value[SHADOW_AWS_SIGV4].overridden && !options->auth_by_signature)
+        put_back(options, real, easy, SHADOW_HTTPAUTH);
 }
 
 void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy)
@@ -81,7 +83,7 @@ void curl_options_restore_copy(const struct curl_options *options, real_t real, 
     for (unsigned i = 0; i < SHADOW_COUNT; i++)
         if (options->value[i].overridden)
             put_back(options, real, copy, i);
-    put_back_protocols(options, real, copy);
+    put_back_shared(options, real, copy);
 }
 
 void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy)
