@@ -270,7 +270,8 @@ static void body_failover_to_nobody(void)
     CHECK(!shim_detour_next(&way) && shim_exhausted(&call) == SHIM_ADMITTED);
     shim_obeyed(&call);
     shim_detour_end(&way);
-    CHECK(totals_of(HOST).refused == 0 && totals_of("one.example").failure == 1);
+    CHECK(totals_of(HOST).refused == 0 && totals_of("one.example").failure == 1 &&
+          totals_of(HOST "/m").rerouted == 0);
     const char *line = logged("failover", 0);
     CHECK(strstr(line, "\"key\":\"" HOST "/m\"") && !strstr(line, "\"to\":"));
     CHECK(strstr(line, "\"cause\":\"no fallback\""));
