@@ -78,23 +78,35 @@ void curl_call_prepare(struct easy *easy)
 /* No body is sent from its middle; one that was read beforehand is here. */
 static bool can_begin(struct easy *easy)
 {
+    return (easy->detour && easy->detour->pulled) || easy->body_shown == 0 ||
+           curl_read_rewind(easy);
+}
+
+/* Past a breaker that lets it, with the body that was read beforehand. False: its model is refused.
+ */
+static bool pass(struct easy *easy)
+{
     struct detour *detour = easy->detour;
 
-    if (detour && detour->pulled)
+    easy->rerouted = false;
+    if (detour && detour->pulled) {
         detour->replay = span_of(detour->pulled, detour->pulled_len);
-    return (detour && detour->pulled) || easy->body_shown == 0 || curl_read_rewind(easy);
+        if (shim_body(&easy->call, detour->replay, true) &&
+            shim_admit_model(&easy->call) == SHIM_REFUSED)
+            return false;
+        curl_replay_install(easy);
+    }
+    curl_detour_override_time(easy);
+    curl_call_prepare(easy);
+    return true;
 }
 
 void curl_call_give_up(struct easy *easy)
 {
-    if (can_begin(easy) && shim_exhausted(&easy->call) == SHIM_ADMITTED) {
-        if (easy->detour && easy->detour->replay.ptr)
-            curl_replay_install(easy);
-        curl_call_prepare(easy);
+    if (can_begin(easy) && shim_exhausted(&easy->call) == SHIM_ADMITTED && pass(easy))
         return;
-    }
     shim_obeyed(&easy->call);
-    curl_synth_prepare(easy);
+    curl_synth_prepare(easy, &easy->call);
 }
 
 static void admit(struct easy *easy)
@@ -199,7 +211,13 @@ void curl_call_answer(struct easy *easy)
     easy->refused = false;
     if (errors) /* of the transfer that the application never learns of */
         errors[0] = '\0';
-    if (!curl_detour_next(easy))
+    if (easy->detour)
+        easy->detour->follows = true;
+    if (curl_detour_next(easy))
+        return;
+    if (easy->detour && !easy->detour->refused) /* the application's own host was not reached */
+        curl_synth_prepare(easy, &easy->detour->way.call);
+    else
         curl_call_give_up(easy);
 }
 
@@ -209,7 +227,7 @@ bool curl_call_goes_on(struct easy *easy, CURLcode result)
 
     if (easy->refused)
         GUARD_ERRNO(curl_call_answer(easy));
-    else if (result != CURLE_OK && easy->fails_over)
+    else if (result != CURLE_OK && curl_detour_may_fail_over(easy))
         GUARD_ERRNO(goes_on = curl_detour_fail_over(easy, result));
     else
         goes_on = false;

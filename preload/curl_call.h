@@ -77,10 +77,10 @@ bool curl_read_rewind(struct easy *easy);
 /* Asks the application's callback itself, as libcurl would. */
 size_t curl_read_application(struct easy *easy, char *buffer, size_t size);
 
-/* curl_synth.c: makes the handle's next transfer give shim_response(). It ends as
+/* curl_synth.c: makes the handle's next transfer give shim_response(refuser). It ends as
  * CURLE_COULDNT_CONNECT where CONNECT_ONLY asked for a connection alone, or where there is no
  * descriptor or memory for an answer; no packet leaves in any case. */
-void curl_synth_prepare(struct easy *easy);
+void curl_synth_prepare(struct easy *easy, const struct shim_call *refuser);
 /* Lets go of what the answer needed. Harmless when there is none. */
 void curl_synth_finish(struct easy *easy);
 

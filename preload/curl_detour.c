@@ -18,13 +18,33 @@ static void neutralise(struct easy *easy, const enum shadow_index *indices, size
         curl_options_neutralise(&easy->options, easy->real, easy->handle, indices[i]);
 }
 
+/* A socket that the application has connected leads to the target's host. */
+static int sockopt_watched(void *data, curl_socket_t fd, curlsocktype purpose)
+{
+    const struct easy *easy = data;
+    const struct shadow_value *value = easy->options.value;
+    curl_sockopt_callback theirs = (curl_sockopt_callback)value[SHADOW_SOCKOPTFUNCTION].pointer;
+    int result = theirs ? theirs(value[SHADOW_SOCKOPTDATA].pointer, fd, purpose) : CURL_SOCKOPT_OK;
+
+    return result == CURL_SOCKOPT_ALREADY_CONNECTED ? CURL_SOCKOPT_ERROR : result;
+}
+
+static void override_sockopt(struct easy *easy)
+{
+    const curl_sockopt_callback watched = sockopt_watched;
+
+    if (!easy->options.value[SHADOW_SOCKOPTFUNCTION].pointer)
+        return;
+    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_SOCKOPTFUNCTION,
+                          (void *)watched);
+    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_SOCKOPTDATA, easy);
+}
+
 /* What would lead the URL elsewhere, and what was meant for the target's host. */
 static void override_place(struct easy *easy)
 {
     static const enum shadow_index other_ways[] = {
-        SHADOW_CURLU, /* before URL: it wins over it on 8.14+ */
-        SHADOW_PORT,  SHADOW_CONNECT_TO, SHADOW_UNIX_SOCKET_PATH, SHADOW_ABSTRACT_UNIX_SOCKET,
-    };
+        SHADOW_PORT, SHADOW_CONNECT_TO, SHADOW_UNIX_SOCKET_PATH, SHADOW_ABSTRACT_UNIX_SOCKET};
     static const enum shadow_index ways_off[] = {SHADOW_INTERFACE, SHADOW_LOCALPORT,
                                                  SHADOW_IPRESOLVE, SHADOW_PRE_PROXY};
     struct curl_options *options = &easy->options;
@@ -32,16 +52,39 @@ static void override_place(struct easy *easy)
     const struct shadow_value *version = &options->value[SHADOW_HTTP_VERSION];
 
     neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_URL, (void *)way->url);
-    if (!curl_url_is_https(way->url))
-        curl_options_allow_http(options, easy->real, easy->handle);
+    curl_options_allow_http(options, easy->real, easy->handle);
     if (way->loopback) { /* none of these leads to this machine */
         neutralise(easy, ways_off, sizeof ways_off / sizeof *ways_off);
         curl_options_override(options, easy->real, easy->handle, SHADOW_PROXY, "");
     }
-    if (way->foreign && (version->number == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE ||
-                         version->number >= CURL_HTTP_VERSION_3)) /* known of the target's host */
+    if (!way->foreign)
+        return;
+    override_sockopt(easy);
+    if (version->number == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE ||
+        version->number >= CURL_HTTP_VERSION_3) /* known of the target's host */
         override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+}
+
+/* False: no memory, and no way there. Before anything that is meant for the fallback alone. */
+static bool override_url(struct easy *easy)
+{
+    struct curl_options *options = &easy->options;
+
+    /* It wins over the URL on 8.14+. */
+    curl_options_neutralise(options, easy->real, easy->handle, SHADOW_CURLU);
+    curl_options_override(options, easy->real, easy->handle, SHADOW_URL,
+                          (void *)easy->detour->way.url);
+    return options->value[SHADOW_URL].overridden;
+}
+
+static void override_address(struct easy *easy)
+{
+    static const enum shadow_index other_ways[] = {SHADOW_UNIX_SOCKET_PATH,
+                                                   SHADOW_ABSTRACT_UNIX_SOCKET};
+
+    neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
+    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_CONNECT_TO,
+                          easy->detour->connect_to);
 }
 
 /* "HOST:PORT:HOST:PORT", for the target's own place alone: a redirect leads where it says. */
@@ -56,12 +99,15 @@ static bool plan_address(struct easy *easy)
         return false;
     if (port->set && port->number > 0)
         request.port = (uint16_t)port->number;
-    detour->connect_to = calloc(1, sizeof *detour->connect_to);
-    if (!detour->connect_to || asprintf(&entry, "%.*s:%u:%s", (int)request.host.len,
-                                        request.host.ptr, request.port, detour->way.address) < 0)
+    if (asprintf(&entry, "%.*s:%u:%s", (int)request.host.len, request.host.ptr, request.port,
+                 detour->way.address) < 0)
         return false;
-    detour->connect_to->data = entry;
-    return true;
+    detour->connect_to = calloc(1, sizeof *detour->connect_to);
+    if (detour->connect_to)
+        detour->connect_to->data = entry;
+    else
+        free(entry);
+    return detour->connect_to != NULL;
 }
 
 /* What is left of the caller's time for all of it; 0: it sets none; -1: none. Each connect may take
@@ -76,24 +122,34 @@ static long time_left_ms(const struct easy *easy)
     return (uint64_t)timeout->number > spent_ms ? timeout->number - (long)spent_ms : -1;
 }
 
-static void go(struct easy *easy)
+void curl_detour_override_time(struct easy *easy)
+{
+    if (easy->detour && easy->detour->follows && time_left_ms(easy) != 0)
+        override_number(easy, SHADOW_TIMEOUT_MS, time_left_ms(easy) > 0 ? time_left_ms(easy) : 1);
+}
+
+/* False: no memory for it; the handle is as it was. */
+static bool go(struct easy *easy)
 {
     struct detour *detour = easy->detour;
     char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
 
+    if (detour->way.url && !override_url(easy)) {
+        curl_call_put_back(easy);
+        return false;
+    }
     if (detour->way.url)
         override_place(easy);
     else
-        curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_CONNECT_TO,
-                              detour->connect_to);
+        override_address(easy);
     curl_detour_override_request(easy);
-    if (detour->follows && time_left_ms(easy) > 0)
-        override_number(easy, SHADOW_TIMEOUT_MS, time_left_ms(easy));
+    curl_detour_override_time(easy);
     if (errors) /* of a transfer that the application never learns of */
         errors[0] = '\0';
     detour->going = true;
     easy->active = &detour->way.call;
     curl_call_prepare(easy);
+    return true;
 }
 
 static const char *plan(struct easy *easy)
@@ -142,8 +198,9 @@ static bool try_candidates(struct easy *easy)
         if (why_not) {
             shim_detour_skip(way, why_not);
         } else if (shim_detour_admit(way) == SHIM_ADMITTED) {
-            go(easy);
-            return true;
+            if (go(easy))
+                return true;
+            shim_detour_skip(way, "no memory");
         }
     }
     return false;
@@ -154,31 +211,55 @@ bool curl_detour_next(struct easy *easy)
     return (easy->detour || begin(easy, true)) && try_candidates(easy);
 }
 
-/* Before a byte of any request went out, that of a redirect's first included. Whether it counts is
- * the door's to say. */
+#define EARLY_DATA                                                                                 \
+    (1L << 6) /* CURLSSLOPT_EARLYDATA, since 8.11: the handshake carries a request                 \
+               */
+
+/* Was the host of the application's own call not to be reached? Whether it counts is the door's to
+ * say. */
 static bool failed_to_connect(const struct easy *easy, const struct call_end *end)
 {
-    bool connecting = end->kind == END_CONNECT || end->kind == END_HANDSHAKE ||
-                      (end->kind == END_TIMEOUT && end->phase < PHASE_WAITING);
+    if (end->kind == END_HANDSHAKE)
+        return !(easy->options.value[SHADOW_SSL_OPTIONS].number & EARLY_DATA);
+    return end->kind == END_CONNECT || (end->kind == END_TIMEOUT && end->phase < PHASE_WAITING);
+}
 
-    return connecting && !end->byte_received && !curl_facts_sent(easy);
+static bool is_going(const struct easy *easy)
+{
+    return easy->detour && easy->detour->going;
+}
+
+/* May another place have it: did it end, and not by the application's will, before a byte of any
+ * request went out, that of a redirect's first included? Of a fallback anything that kept it from
+ * that will do. */
+static bool goes_on(const struct easy *easy, const struct call_end *end)
+{
+    if (end->byte_received || curl_facts_sent(easy) || end->kind == END_ABORTED)
+        return false;
+    return is_going(easy) || (shim_admitted(easy->active) && failed_to_connect(easy, end));
+}
+
+bool curl_detour_may_fail_over(const struct easy *easy)
+{
+    return easy->fails_over || is_going(easy);
 }
 
 bool curl_detour_fail_over(struct easy *easy, CURLcode result)
 {
-    if (result == CURLE_OK || !easy->fails_over || !shim_admitted(easy->active))
+    if (result == CURLE_OK || !curl_detour_may_fail_over(easy))
         return false;
     struct call_end end = curl_facts_end(easy, result);
-    if (!failed_to_connect(easy, &end))
+    if (!goes_on(easy, &end))
         return false;
     if (end.kind == END_HANDSHAKE && curl_done_fell_with_another(easy, result))
         end.kind = END_LOCAL; /* counted already; it goes on for itself */
     shim_settle(easy->active, &end);
-    if (easy->detour && easy->detour->going)
-        shim_detour_skip(&easy->detour->way, "its connect failed");
+    if (is_going(easy))
+        shim_detour_skip(&easy->detour->way, easy->real->easy_strerror(result));
     curl_call_put_back(easy);
     if (!easy->detour && !begin(easy, false))
         return false;
+    easy->detour->follows = true;
     if (time_left_ms(easy) >= 0 && try_candidates(easy))
         return true;
     if (!easy->detour->refused)
@@ -196,12 +277,12 @@ void curl_detour_leave(struct easy *easy)
         return;
     detour->going = false;
     curl_detour_put_part_back(easy);
-    if (!detour->way.url)
+    easy->rerouted = detour->way.url != NULL;
+    if (!easy->rerouted)
         return;
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
     free(easy->answered_url);
     easy->answered_url = effective ? strdup(effective) : NULL;
-    easy->rerouted = true;
 }
 
 void curl_detour_end(struct easy *easy)
@@ -216,5 +297,6 @@ void curl_detour_end(struct easy *easy)
     shim_detour_end(&detour->way);
     free(detour->pulled);
     free(detour->url);
+    explicit_bzero(detour, sizeof *detour); /* a key, perhaps */
     free(detour);
 }

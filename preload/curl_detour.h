@@ -24,6 +24,7 @@ struct detour {
     size_t body_len;
     struct span replay;  /* of the two, what our callback gives */
     size_t replayed;     /* so much of it is given */
+    bool told_length;    /* by a line of the application's head, which does not go along */
     curl_mimepart *part; /* a form's field that holds another model; the application's */
 };
 
@@ -34,10 +35,17 @@ struct detour {
  * next candidate. False: there is none (any more), the handle is as the application set it. */
 bool curl_detour_next(struct easy *easy);
 
-/* The transfer under way could not connect, before a byte of the request went out: settles it, and
- * prepares the handle for the fallback's. False: it did not fail so, or there is none, or no time
- * left; the result is the application's. */
+/* The transfer under way ended before a byte of its request went out, by a connect that failed or,
+ * on its way to a fallback, by whatever else: settles it, and prepares the handle for the next
+ * candidate, or, at the end of a refused call's chain, for what comes of it. False: it did not end
+ * so, or nobody takes it, or no time is left; the result is the application's. */
 bool curl_detour_fail_over(struct easy *easy, CURLcode result);
+/* Is that to be asked at all? */
+bool curl_detour_may_fail_over(const struct easy *easy);
+
+/* A transfer that follows another one of its call has what is left of its caller's time for all of
+ * it, and for each connect as long as the caller allows for one. */
+void curl_detour_override_time(struct easy *easy);
 
 /* Puts back what is no option, and keeps what libcurl forgets when options are set. Before those
  * are put back. Harmless when nobody is on the way. */

@@ -183,6 +183,7 @@ static const char *plan_headers(struct easy *easy)
         good &= append(&end, line);
     if (why_not)
         return why_not;
+    detour->told_length = detour->way.model.ptr && has_name(theirs, SPAN_LIT("content-length"));
     for (end = &kept; theirs; theirs = theirs->next)
         if (theirs->data && goes_along(easy, theirs->data))
             good &= append(&end, theirs->data);
@@ -234,6 +235,17 @@ static bool has_user(const char *url)
     return authority && memchr(authority + 3, '@', strcspn(authority + 3, "/?#"));
 }
 
+/* An entry for every name at a port. */
+static bool resolves_all(const struct easy *easy)
+{
+    const struct curl_slist *entry = easy->options.value[SHADOW_RESOLVE].pointer;
+
+    for (; entry; entry = entry->next)
+        if (strncmp(entry->data + (*entry->data == '+'), "*:", 2) == 0)
+            return true;
+    return false;
+}
+
 static const char *plan_identity(const struct easy *easy)
 {
     const struct shim_detour *way = &easy->detour->way;
@@ -244,6 +256,8 @@ static const char *plan_identity(const struct easy *easy)
         return "the cookies of its handle would go along";
     if (easy->options.value[SHADOW_SSL_CTX_FUNCTION].pointer && curl_url_is_https(way->url))
         return "its TLS is set up by the application's own callback";
+    if (resolves_all(easy))
+        return "the application resolves all names to one address";
     return NULL;
 }
 
@@ -262,6 +276,7 @@ static void override_auth(struct easy *easy)
 /* Nothing of it goes along, and the fallback is who its certificate says. */
 static void override_identity(struct easy *easy)
 {
+    const char *referer = easy->options.value[SHADOW_REFERER].string;
     static const enum shadow_index credentials[] = {
         SHADOW_USERNAME,
         SHADOW_PASSWORD,
@@ -277,6 +292,7 @@ static void override_identity(struct easy *easy)
         SHADOW_SSLKEY_BLOB,
         SHADOW_TLSAUTH_USERNAME,
         SHADOW_TLSAUTH_PASSWORD,
+        SHADOW_HAPROXYPROTOCOL,
         SHADOW_PINNEDPUBLICKEY, /* the target's */
         SHADOW_SSL_VERIFYPEER,
         SHADOW_SSL_VERIFYHOST,
@@ -285,6 +301,8 @@ static void override_identity(struct easy *easy)
     for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
         curl_options_neutralise(&easy->options, easy->real, easy->handle, credentials[i]);
     override_auth(easy);
+    if (referer && strchr(referer, '?'))
+        curl_options_neutralise(&easy->options, easy->real, easy->handle, SHADOW_REFERER);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */

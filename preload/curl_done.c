@@ -99,7 +99,7 @@ static bool is_ours(struct easy *easy, CURLcode result)
 
     if (easy->refused)
         return true;
-    if (!multi || !multi->in_round || !easy->fails_over || !curl_detour_fail_over(easy, result))
+    if (!multi || !multi->in_round || !curl_detour_fail_over(easy, result))
         return false;
     easy->refused = easy->prepared = true;
     LL_PREPEND2(multi->refused, easy, next_refused);

@@ -5,6 +5,7 @@
 #include "curl_done.h"
 
 #include "base/clock.h"
+#include "curl_detour.h"
 #include "guard.h"
 
 #include <utlist.h>
@@ -24,7 +25,7 @@ void curl_multi_join(struct multi *multi, struct easy *easy)
     easy->multi = multi;
     easy->added_round = multi->rounds;
     easy->left_queue_ns = 0;
-    multi->fails_over |= easy->fails_over;
+    multi->fails_over |= curl_detour_may_fail_over(easy);
     multi->queues |= easy->options.value[SHADOW_PIPEWAIT].number != 0;
     DL_PREPEND2(multi->members, easy, previous_member, next_member);
 }
@@ -230,8 +231,7 @@ static void end_round(CURLM *handle, int *running)
         curl_done_read_ahead(multi);
     while (multi->refused && answer_instead(multi, multi->refused, running))
         ;
-    if (multi->in_round > 0) /* it may have been made inside */
-        multi->in_round--;
+    multi->in_round = false;
 }
 
 static void begin_round(CURLM *handle)
@@ -241,7 +241,7 @@ static void begin_round(CURLM *handle)
     if (!multi)
         return;
     multi->rounds++;
-    multi->in_round++;
+    multi->in_round = true;
 }
 
 CURLMcode hook_multi_perform(real_t real, CURLM *multi, int *running)

@@ -86,6 +86,11 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER, KIND_BLOB };
     SHADOW(SSL_VERIFYPEER, LONG)                                                                   \
     SHADOW(SSL_VERIFYHOST, LONG)                                                                   \
     SHADOW(SSL_CTX_FUNCTION, POINTER)                                                              \
+    SHADOW(SSL_OPTIONS, LONG)                                                                      \
+    SHADOW(SOCKOPTDATA, POINTER)                                                                   \
+    SHADOW(RESOLVE, POINTER)                                                                       \
+    SHADOW(REFERER, STRING)                                                                        \
+    SHADOW(HAPROXYPROTOCOL, LONG)                                                                  \
     SHADOW(PINNEDPUBLICKEY, STRING)
 
 enum shadow_index {
@@ -166,7 +171,7 @@ void curl_options_restore_copy(const struct curl_options *options, real_t real, 
 /* Lets the option go without putting it back: the application's own setopt is about to. */
 void curl_options_release(struct curl_options *options, enum shadow_index index);
 
-/* Lets URLs of plain http pass where the application allows some protocols only. */
+/* Lets URLs of http and https pass where the application allows some protocols only. */
 void curl_options_allow_http(struct curl_options *options, real_t real, CURL *easy);
 
 /* "POST", … For methods that are not CUSTOMREQUEST's always the same pointer. */

@@ -93,7 +93,7 @@ void curl_replay_install(struct easy *easy)
     curl_options_override(options, easy->real, easy->handle, SHADOW_READDATA, easy);
     curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKFUNCTION, (void *)seek);
     curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKDATA, easy);
-    if (curl_options_body_size(options) >= 0)
+    if (curl_options_body_size(options) >= 0 || easy->detour->told_length)
         curl_options_override(options, easy->real, easy->handle, size,
                               (void *)(intptr_t)easy->detour->replay.len);
 }

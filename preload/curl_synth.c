@@ -37,7 +37,7 @@ struct synth_socket {
 static bool fill_pair(const struct easy *easy, const struct synth_socket *synth)
 {
     char response[SHIM_RESPONSE_MAX];
-    size_t len = shim_response(&easy->call, response, sizeof response, easy->options.no_body);
+    size_t len = shim_response(easy->refuser, response, sizeof response, easy->options.no_body);
 
     return send(synth->pair.far, response, len, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)len &&
            (synth->reusable || shutdown(synth->pair.far, SHUT_WR) == 0) &&
@@ -195,8 +195,9 @@ static void override_url(struct easy *easy)
     free(owned);
 }
 
-void curl_synth_prepare(struct easy *easy)
+void curl_synth_prepare(struct easy *easy, const struct shim_call *refuser)
 {
+    easy->refuser = refuser;
     easy->socket = calloc(1, sizeof *easy->socket);
     easy->synthetic = easy->answered = true;
     neutralise_options(easy);

@@ -34,11 +34,12 @@ struct easy {
     CURL *handle;
     real_t real;
     struct curl_options options;
-    struct shim_call call;    /* as the application means it */
-    struct shim_call *active; /* whose transfer is under way: `call`, or that of `detour` */
-    uint64_t began_ns;        /* CLOCK_MONOTONIC when the call began, if it has fallbacks */
-    struct detour *detour;    /* on the way to a fallback, or looking for one (curl_detour.h) */
-    struct multi *multi;      /* added to; NULL outside */
+    struct shim_call call;           /* as the application means it */
+    const struct shim_call *refuser; /* whose refusal our answer tells of */
+    struct shim_call *active;        /* whose transfer is under way: `call`, or that of `detour` */
+    uint64_t began_ns;               /* CLOCK_MONOTONIC when the call began, if it has fallbacks */
+    struct detour *detour; /* on the way to a fallback, or looking for one (curl_detour.h) */
+    struct multi *multi;   /* added to; NULL outside */
     struct easy *previous_member, *next_member; /* in multi->members */
     struct easy *next_refused;                  /* in multi->refused */
     uint64_t added_round;                       /* multi->rounds when it was added to it */
@@ -86,7 +87,7 @@ struct multi {
     struct easy *unread, *last; /* whose DONE we read and the application did not; oldest first */
     bool queues;                /* a member may wait in it before it connects */
     bool fails_over;            /* a member may, when it cannot connect */
-    unsigned in_round;          /* inside so many performs, or behind one */
+    bool in_round;              /* inside a perform, or right behind it */
     curl_off_t broken_port;     /* local port of the connection that failed last */
     uint64_t broken_ns;         /* and when */
 };
