@@ -151,6 +151,12 @@ void cli_context_policy(const struct cli_context *context, struct span key, stru
 /* --- cli_row.c: the state of one breaker ------------------------------------------------------
  */
 
+/* Where calls went instead, as a slot says it. */
+struct cli_destination {
+    uint64_t identity; /* 0: none */
+    uint64_t count;
+};
+
 /* Read once, so that all of it is of one moment. */
 struct cli_row {
     uint64_t word;
@@ -158,7 +164,9 @@ struct cli_row {
     uint64_t retry_in_ms;
     uint64_t opened;
     struct slot_totals totals;
-    bool failed; /* last_failure and its age are known */
+    struct cli_destination to[TABLE_STAT_SHARDS];
+    uint64_t elsewhere; /* of the rerouted calls those that are in no `to` */
+    bool failed;        /* last_failure and its age are known */
     unsigned cause, status;
     uint64_t age_ms;
 };
@@ -172,9 +180,15 @@ bool cli_row_is_due(const struct cli_row *row);
 /* "status 503, 812ms ago", or "-". Returns `buf`. */
 const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size);
 
-/* Members of a JSON object, on stdout: key, level, host, model; state to last_failure. */
+/* The key of a destination, as the breakers of the table are shown, or "#<16 hex>" where it has
+ * none there. Returns `buf`. */
+const char *cli_row_destination(const struct table *table, const struct cli_destination *to,
+                                char buf[TABLE_KEY_TEXT_SIZE]);
+
+/* Members of a JSON object, on stdout: key, level, host, model; state to rerouted_to. `table`: the
+ * row's. */
 void cli_row_json_key(struct span key);
-void cli_row_json_state(const struct cli_row *row);
+void cli_row_json_state(const struct table *table, const struct cli_row *row);
 
 /* --- cli_key.c: keys as people type them -------------------------------------------------------
  */

@@ -5,6 +5,23 @@
 
 #include <inttypes.h>
 
+/* Each field is taken as it stands: others may be writing, and anybody may have written nonsense. A
+ * place that was taken by a call that is not counted yet is none. */
+static void read_destinations(const struct slot *slot, struct cli_row *row)
+{
+    row->elsewhere = row->totals.rerouted;
+    for (unsigned i = 0; i < TABLE_STAT_SHARDS; i++) {
+        const struct slot_destination *from = &slot->stats[i].to;
+        struct cli_destination *to = &row->to[i];
+        to->identity = atomic_load_explicit(&from->identity, memory_order_relaxed);
+        to->count = atomic_load_explicit(&from->count, memory_order_relaxed);
+        if (to->count == 0)
+            to->identity = 0;
+        if (to->identity != 0)
+            row->elsewhere -= to->count < row->elsewhere ? to->count : row->elsewhere;
+    }
+}
+
 void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, uint64_t now,
                   struct cli_row *row)
 {
@@ -16,6 +33,7 @@ void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, 
         return;
     row->opened = atomic_load_explicit(&slot->opened, memory_order_relaxed);
     row->totals = slot_totals(slot);
+    read_destinations(slot, row);
     uint64_t failed_at = atomic_load_explicit(&slot->last_failure_ns, memory_order_relaxed);
     uint32_t failure = atomic_load_explicit(&slot->last_failure, memory_order_relaxed);
     row->failed = failed_at != 0;
@@ -43,6 +61,37 @@ const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size)
     return buf;
 }
 
+const char *cli_row_destination(const struct table *table, const struct cli_destination *to,
+                                char buf[TABLE_KEY_TEXT_SIZE])
+{
+    const struct slot *slot = table->slots ? table_find(table, to->identity) : NULL;
+
+    if (slot)
+        table_key_read(slot, buf, TABLE_KEY_TEXT_SIZE);
+    else
+        snprintf(buf, TABLE_KEY_TEXT_SIZE, "#%016" PRIx64, to->identity);
+    return buf;
+}
+
+static void json_destinations(const struct table *table, const struct cli_row *row)
+{
+    char key[TABLE_KEY_TEXT_SIZE];
+    const char *comma = "";
+
+    fputs(",\"rerouted_to\":[", stdout);
+    for (unsigned i = 0; i < TABLE_STAT_SHARDS; i++) {
+        if (row->to[i].identity == 0)
+            continue;
+        printf("%s{\"key\":", comma);
+        cli_text_json(stdout, span_str(cli_row_destination(table, &row->to[i], key)));
+        printf(",\"count\":%" PRIu64 "}", row->to[i].count);
+        comma = ",";
+    }
+    putchar(']');
+    if (row->elsewhere)
+        printf(",\"elsewhere\":%" PRIu64, row->elsewhere);
+}
+
 void cli_row_json_key(struct span key)
 {
     struct span host, model;
@@ -59,7 +108,7 @@ void cli_row_json_key(struct span key)
         fputs("null", stdout);
 }
 
-void cli_row_json_state(const struct cli_row *row)
+void cli_row_json_state(const struct table *table, const struct cli_row *row)
 {
     printf("\"state\":\"%s\",\"streak\":%u,\"generation\":%u,\"retry_in_ms\":%" PRIu64
            ",\"opened\":%" PRIu64,
@@ -74,4 +123,5 @@ void cli_row_json_state(const struct cli_row *row)
                outcome_cause_name((enum outcome_cause)row->cause), row->status, row->age_ms);
     else
         fputs("null", stdout);
+    json_destinations(table, row);
 }

@@ -168,7 +168,7 @@ static void put_side(const struct cli_context *context, const char *own, const c
     putchar('{');
     cli_row_json_key(span_str(side->key));
     printf(",\"seen\":%s,", boolean(side->seen));
-    cli_row_json_state(&side->row);
+    cli_row_json_state(&context->table, &side->row);
     fputs(",\n   \"settings\":", stdout);
     put_settings(context, own, side->key);
     putchar('}');

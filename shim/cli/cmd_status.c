@@ -89,12 +89,12 @@ static uint64_t table_full_count(const struct cli_context *context)
 
 /* --- JSON ------------------------------------------------------------------------------------ */
 
-static void print_json_row(const struct row *row)
+static void print_json_row(const struct cli_context *context, const struct row *row)
 {
     putchar('{');
     cli_row_json_key(span_str(row->key));
     putchar(',');
-    cli_row_json_state(&row->of);
+    cli_row_json_state(&context->table, &row->of);
     putchar('}');
 }
 
@@ -106,7 +106,7 @@ static void print_json(const struct cli_context *context, const struct row *rows
            TABLE_LAYOUT, TABLE_CAPACITY, count, table_full_count(context));
     for (size_t i = 0; i < count; i++) {
         fputs(i ? ",\n  " : "\n  ", stdout);
-        print_json_row(&rows[i]);
+        print_json_row(context, &rows[i]);
     }
     puts(count ? "\n]}" : "]}");
 }
@@ -114,17 +114,20 @@ static void print_json(const struct cli_context *context, const struct row *rows
 /* --- for people --------------------------------------------------------------------------------
  */
 
-enum { COLUMNS = 9, CELL_SIZE = 4 * TABLE_KEY_TEXT_SIZE };
+enum { COLUMNS = 10, CELL_SIZE = 4 * TABLE_KEY_TEXT_SIZE };
 struct line {
     char cell[COLUMNS][CELL_SIZE];
 };
 
-static const char *const titles[COLUMNS] = {"KEY",  "STATE",   "STREAK",  "RETRY-IN",    "OK",
-                                            "FAIL", "NEUTRAL", "REFUSED", "LAST-FAILURE"};
+/* And, where any call was rerouted, REROUTED-TO. */
+static const char *const titles[COLUMNS] = {
+    "KEY",  "STATE",   "STREAK",  "RETRY-IN", "OK",
+    "FAIL", "NEUTRAL", "REFUSED", "REROUTED", "LAST-FAILURE",
+};
 
 static bool is_number(int column)
 {
-    return column >= 2 && column <= 7;
+    return column >= 2 && column <= 8;
 }
 
 static void write_count(char *cell, uint64_t count)
@@ -149,20 +152,55 @@ static void write_line(struct line *line, const struct row *row)
     write_count(line->cell[5], of->totals.failure);
     write_count(line->cell[6], of->totals.neutral);
     write_count(line->cell[7], of->totals.refused);
-    cli_row_failure(of, line->cell[8], CELL_SIZE);
+    write_count(line->cell[8], of->totals.rerouted);
+    cli_row_failure(of, line->cell[9], CELL_SIZE);
 }
 
-static void print_line(const struct line *line, const size_t *widths)
+/* NULL: it is the last column. */
+static void print_line(const struct line *line, const size_t *widths, const char *last)
 {
     for (int i = 0; i < COLUMNS; i++) {
         int pad = (int)(widths[i] - cli_text_width(line->cell[i]));
-        bool last = i == COLUMNS - 1;
+        bool ends = !last && i == COLUMNS - 1;
         if (is_number(i))
             printf("%*s%s", pad, "", line->cell[i]);
         else
-            printf("%s%*s", line->cell[i], last ? 0 : pad, "");
-        fputs(last ? "\n" : "  ", stdout);
+            printf("%s%*s", line->cell[i], ends ? 0 : pad, "");
+        fputs(ends ? "\n" : "  ", stdout);
     }
+    if (last)
+        puts(last);
+}
+
+static bool goes_elsewhere(const struct cli_row *row)
+{
+    bool any = row->elsewhere > 0;
+
+    for (unsigned i = 0; i < TABLE_STAT_SHARDS; i++)
+        any |= row->to[i].identity != 0;
+    return any;
+}
+
+/* "KEY 12, KEY 3, elsewhere 1", or "-". Returns `buf`. */
+static const char *write_destinations(const struct cli_context *context, const struct cli_row *row,
+                                      char *buf, size_t size)
+{
+    char key[TABLE_KEY_TEXT_SIZE], safe[CELL_SIZE];
+    const char *comma = "";
+    size_t used = (size_t)snprintf(buf, size, "%s", goes_elsewhere(row) ? "" : "-");
+
+    for (unsigned i = 0; i < TABLE_STAT_SHARDS; i++) {
+        if (row->to[i].identity == 0)
+            continue;
+        cli_text_safe(span_str(cli_row_destination(&context->table, &row->to[i], key)), safe,
+                      sizeof safe);
+        used += (size_t)snprintf(buf + used, size - used, "%s%s %" PRIu64, comma, safe,
+                                 row->to[i].count);
+        comma = ", ";
+    }
+    if (row->elsewhere)
+        snprintf(buf + used, size - used, "%selsewhere %" PRIu64, comma, row->elsewhere);
+    return buf;
 }
 
 /* False: no memory. */
@@ -170,19 +208,25 @@ static bool print_text(const struct cli_context *context, const struct row *rows
 {
     struct line *lines = calloc(count + 1, sizeof *lines);
     size_t widths[COLUMNS] = {0};
+    char to[(TABLE_STAT_SHARDS + 1) * (CELL_SIZE + 32)];
+    bool any = false;
 
     if (!lines)
         return false;
     for (int i = 0; i < COLUMNS; i++)
         strcpy(lines[0].cell[i], titles[i]);
-    for (size_t i = 0; i < count; i++)
+    for (size_t i = 0; i < count; i++) {
         write_line(&lines[i + 1], &rows[i]);
+        any |= goes_elsewhere(&rows[i].of);
+    }
     for (size_t i = 0; i <= count; i++)
         for (int j = 0; j < COLUMNS; j++)
             if (cli_text_width(lines[i].cell[j]) > widths[j])
                 widths[j] = cli_text_width(lines[i].cell[j]);
-    for (size_t i = 0; i <= count; i++)
-        print_line(&lines[i], widths);
+    print_line(&lines[0], widths, any ? "REROUTED-TO" : NULL);
+    for (size_t i = 0; i < count; i++)
+        print_line(&lines[i + 1], widths,
+                   any ? write_destinations(context, &rows[i].of, to, sizeof to) : NULL);
     free(lines);
     uint64_t full = table_full_count(context);
     if (full)

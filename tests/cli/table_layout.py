@@ -6,6 +6,7 @@ import struct
 HEADER_SIZE, SLOT_SIZE, CAPACITY = 4096, 512, 1024
 TABLE_FULL, WORD, OPENED, LAST_FAILURE_NS, LAST_FAILURE = 128, 8, 64, 72, 80
 STATS, STATS_SHARD, KEY_CHECKSUM, KEY_TEXT = 128, 64, 320, 328
+REROUTED, TO = 32, 40  # of a shard of the statistics
 
 
 class Table:
@@ -24,6 +25,10 @@ class Table:
     def only_slot(self):
         (at,) = self.slots()
         return at
+
+    def key(self, slot):
+        length = struct.unpack_from("<H", self.map, slot + KEY_CHECKSUM + 4)[0]
+        return self.map[slot + KEY_TEXT:slot + KEY_TEXT + length].decode()
 
     def put(self, form, at, *values):
         struct.pack_into(form, self.map, at, *values)

@@ -1,11 +1,16 @@
 """breaker status: the list, its JSON, and tables that cannot be trusted."""
 
 import os
+import re
 import struct
 import time
+from pathlib import Path
+
+import pytest
 
 import table_layout as layout
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 KEY = "api.openai.com/gpt-4o"
 
 
@@ -16,7 +21,7 @@ def test_no_table_is_an_empty_list_and_makes_none(breaker):
         "breakers": [],
     }
     assert breaker("status").stdout.split() == ["KEY", "STATE", "STREAK", "RETRY-IN", "OK", "FAIL", "NEUTRAL",
-                                                "REFUSED", "LAST-FAILURE"]
+                                                "REFUSED", "REROUTED", "LAST-FAILURE"]
     for done in (breaker("status"), breaker("status", "--json")):
         assert done.stderr == f"breaker: no table at {breaker.table} yet\n"
     assert not breaker.table.exists() and not breaker.table.parent.exists()
@@ -42,8 +47,88 @@ def test_json_has_the_documented_shape(breaker, open_table):
         "key": KEY, "level": "model", "host": "api.openai.com", "model": "gpt-4o", "state": "open", "streak": 0,
         "opened": 1,
         "calls": {"success": 10, "failure": 4, "neutral": 2, "refused": 34, "rerouted": 0},
-        "last_failure": {"class": "status", "status": 503},
+        "last_failure": {"class": "status", "status": 503}, "rerouted_to": [],
     }
+
+
+@pytest.fixture
+def reroute(breaker, open_table):
+    """Writes into KEY's slot where its calls went: the total (in one shard), and the places for destinations, each a
+    key or an identity and a count."""
+
+    def write(total, *places):
+        keys = [place for place, _ in places if isinstance(place, str)]
+        for key in {KEY, *keys}:
+            breaker("force", "closed", "--create", key)
+        table = open_table(breaker.table)
+        at = {name: next(slot for slot in table.slots() if table.key(slot) == name) for name in {KEY, *keys}}
+        table.put("<Q", at[KEY] + layout.STATS + layout.REROUTED, total)
+        for shard, (place, count) in enumerate(places):
+            identity = table.get("<Q", at[place]) if isinstance(place, str) else place
+            table.put("<2Q", at[KEY] + layout.STATS + shard * layout.STATS_SHARD + layout.TO, identity, count)
+        return table
+
+    return write
+
+
+def test_where_calls_were_rerouted_to(breaker, reroute):
+    reroute(15, ("openrouter.ai/openai/gpt-4o", 12), ("localhost:11434/llama3.2", 3))
+    row = breaker.breakers()[KEY]
+    assert row["calls"]["rerouted"] == 15 and "elsewhere" not in row
+    assert row["rerouted_to"] == [{"key": "openrouter.ai/openai/gpt-4o", "count": 12},
+                                  {"key": "localhost:11434/llama3.2", "count": 3}]
+    head, *lines = breaker("status").stdout.splitlines()
+    assert head.split()[-4:] == ["REFUSED", "REROUTED", "LAST-FAILURE", "REROUTED-TO"]
+    shown = {line.split()[0]: line[head.index("REROUTED-TO"):] for line in lines}
+    assert shown == {KEY: "openrouter.ai/openai/gpt-4o 12, localhost:11434/llama3.2 3",
+                     "openrouter.ai/openai/gpt-4o": "-", "localhost:11434/llama3.2": "-"}
+    assert next(line for line in lines if line.startswith(KEY))[:head.index("REROUTED") + 8].split()[-1] == "15"
+
+
+def test_what_found_no_place_went_elsewhere(breaker, reroute):
+    reroute(20, ("a.example/m", 12), ("b.example", 3))
+    assert breaker.breakers()[KEY]["elsewhere"] == 5
+    assert "a.example/m 12, b.example 3, elsewhere 5\n" in breaker("status").stdout
+
+
+def test_a_destination_without_a_breaker_is_shown_by_its_identity(breaker, reroute):
+    reroute(2, (0xabc, 2))
+    assert breaker.breakers()[KEY]["rerouted_to"] == [{"key": "#0000000000000abc", "count": 2}]
+    assert breaker("status").stdout.rstrip().endswith("#0000000000000abc 2")
+
+
+@pytest.mark.parametrize("places, shown, elsewhere", [
+    ([(0xabc, 2**64 - 1), (0xdef, 2**64 - 1)], [2**64 - 1, 2**64 - 1], None),  # never less than nothing is elsewhere
+    ([(0, 7), (0xdef, 1)], [1], 3),  # nobody took that place
+    ([(0xabc, 0), (0xdef, 4)], [4], None),  # taken, and not yet counted, or never
+])
+def test_destinations_of_a_hostile_table(breaker, reroute, places, shown, elsewhere):
+    reroute(4, *places)
+    row = breaker.breakers()[KEY]
+    assert [place["count"] for place in row["rerouted_to"]] == shown and row.get("elsewhere") == elsewhere
+    breaker("status")
+
+
+def test_reset_leaves_where_calls_went_and_a_fresh_table_does_not(breaker, reroute):
+    reroute(3, ("b.example", 3))
+    before = breaker.breakers()[KEY]
+    breaker("reset", KEY)
+    after = breaker.breakers()[KEY]
+    assert {name: after[name] for name in ("calls", "rerouted_to")} == \
+        {name: before[name] for name in ("calls", "rerouted_to")}
+    breaker("reset", "--all")
+    breaker("force", "closed", "--create", KEY)
+    assert breaker.breakers()[KEY]["rerouted_to"] == [] and "REROUTED-TO" not in breaker("status").stdout
+
+
+def test_the_man_page_names_every_member_of_the_json(breaker, reroute):
+    reroute(20, ("a.example/m", 12))
+    page = (REPOSITORY / "docs" / "breaker.1").read_text().replace("\\-", "-")
+    section = page[page.index(".SH JSON OF STATUS"):page.index(".SH JSON OF EXPLAIN")]
+    found = breaker.status()
+    row = breaker.breakers()[KEY]
+    names = {*found, *found["table"], *row, *row["calls"], *row["rerouted_to"][0], "class", "status", "age_ms"}
+    assert not {name for name in names if not re.search(rf"\b{name}\b", section)}
 
 
 def test_host_level_has_no_model_and_no_failure_is_null(breaker):
