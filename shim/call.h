@@ -121,13 +121,9 @@ static inline const struct policy *call_chain_policy(const struct call *call)
     return call_knows_model(call) ? &call->model.policy : &call->host.policy;
 }
 
-/* Is there another place for it? Only for LLM calls: see route/fallback.h. */
 static inline bool call_has_chain(const struct call *call)
 {
-    const struct policy *policy = call_chain_policy(call);
-
-    return call->judged_shape.place != MODEL_NONE && policy->allow_fallbacks &&
-           (*policy->fallback || *policy->fallback_address);
+    return route_has_chain(call_chain_policy(call), call->judged_shape.place);
 }
 
 /* shim_settle.c: hands a held grant back; no statistics: the call never went out. */

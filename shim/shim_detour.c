@@ -4,7 +4,6 @@
  */
 #include "call.h"
 
-#include "config/variable.h"
 #include "http/secret.h"
 #include "http/splice.h"
 #include "route/fallback.h"
@@ -13,8 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define HEADER_MAX 8192 /* of one header of a fallback, its variables put in */
-#define TOLD_MAX   512
+#define TOLD_MAX 512
 
 struct detour {
     struct call *from;
@@ -34,7 +32,7 @@ struct detour {
     char model[MODEL_MAX]; /* of `asked` */
     char told[TOLD_MAX];   /* "NAME: why not; ..." of those that did not take it */
     struct fallback_plan plan;
-    char header[HEADER_MAX];
+    char header[FALLBACK_HEADER_MAX];
 };
 
 _Static_assert(sizeof(struct detour) <= SHIM_DETOUR_SIZE, "struct shim_detour is too small");
@@ -240,17 +238,10 @@ const char *shim_detour_header(struct shim_detour *detour, unsigned n, const cha
     *why_not = NULL;
     if (!fallback || n >= fallback->header_count)
         return NULL;
-    switch (variable_expand(fallback->headers[n], variable, d->header, sizeof d->header, NULL)) {
-    case VARIABLE_GOOD:
+    enum fallback_misfit misfit = fallback_header(fallback, n, variable, d->header, NULL);
+    if (misfit == FALLBACK_FITS)
         return d->header;
-    case VARIABLE_TOO_LONG:
-        *why_not = fallback_misfit_text(FALLBACK_TOO_LONG);
-        return NULL;
-    case VARIABLE_UNSET:
-    case VARIABLE_BROKEN:
-        break;
-    }
-    *why_not = fallback_misfit_text(FALLBACK_VARIABLE);
+    *why_not = fallback_misfit_text(misfit);
     return NULL;
 }
 

@@ -1,5 +1,6 @@
 #include "route/fallback.h"
 
+#include "config/variable.h"
 #include "http/secret.h"
 #include "http/splice.h"
 
@@ -325,4 +326,22 @@ bool fallback_address(const struct policy *policy, struct span key, struct span 
     *port = url.port;
     size_t len = url_host_key(url.host, url.port, there, sizeof there);
     return len > 0 && !span_eq(key, span_of(there, len));
+}
+
+/* --- the headers ----------------------------------------------------------------------------- */
+
+enum fallback_misfit fallback_header(const struct config_fallback *fallback, unsigned n,
+                                     const char *(*look_up)(const char *name),
+                                     char buf[FALLBACK_HEADER_MAX], struct span *culprit)
+{
+    switch (variable_expand(fallback->headers[n], look_up, buf, FALLBACK_HEADER_MAX, culprit)) {
+    case VARIABLE_GOOD:
+        return FALLBACK_FITS;
+    case VARIABLE_TOO_LONG:
+        return FALLBACK_TOO_LONG;
+    case VARIABLE_UNSET:
+    case VARIABLE_BROKEN:
+        break;
+    }
+    return FALLBACK_VARIABLE;
 }

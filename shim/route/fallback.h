@@ -15,7 +15,8 @@
 #include "http/url.h"
 #include "route/route.h"
 
-#define FALLBACK_URL_MAX 8192 /* longer URLs go to no fallback */
+#define FALLBACK_URL_MAX    8192 /* longer URLs go to no fallback */
+#define FALLBACK_HEADER_MAX 8192 /* of a header, its variables put in, and a NUL */
 
 /* Why a call cannot go to a fallback, apart from what its breakers say. */
 enum fallback_misfit {
@@ -59,10 +60,17 @@ struct fallback_plan {
 bool fallback_next(struct span *names, struct span *name);
 
 /* The plan to take the call to `fallback`; *plan is complete only where it fits. Variables are not
- * looked at (config/variable.h). */
+ * looked at (fallback_header). */
 enum fallback_misfit fallback_plan(const struct fallback_call *call,
                                    const struct config_fallback *fallback,
                                    struct fallback_plan *plan);
+
+/* The n-th of the fallback's headers (n < header_count) with its variables put in, a secret; or why
+ * not, and `buf` is empty: FALLBACK_VARIABLE, *culprit (may be NULL) is its name in the header, or
+ * FALLBACK_TOO_LONG. `look_up` is getenv() or the like. */
+enum fallback_misfit fallback_header(const struct config_fallback *fallback, unsigned n,
+                                     const char *(*look_up)(const char *name),
+                                     char buf[FALLBACK_HEADER_MAX], struct span *culprit);
 
 /* The name that `fallback` has for a model, by the first item whose glob matches; false: none, or
  * what comes out can be no model. Without `models` it is the same. */

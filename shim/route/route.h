@@ -71,6 +71,14 @@ static inline struct span route_model(struct span model)
     return model;
 }
 
+/* Is there another place for a call of that shape? Only for LLM calls (fallback.h). `policy`: of M
+ * where it is known and counts, else of H. */
+static inline bool route_has_chain(const struct policy *policy, enum model_place place)
+{
+    return place != MODEL_NONE && policy->allow_fallbacks &&
+           (*policy->fallback || *policy->fallback_address);
+}
+
 /* Does this keep the call from going, where no fallback takes it? What the breaker refuses passes,
  * uncounted, when the policy says so; but without fallbacks by order it is a hard stop. */
 static inline bool route_refuses(const struct policy *policy,
