@@ -74,7 +74,8 @@ static const struct argp explain_argp = {
     .parser = parse,
     .args_doc = "URL",
     .doc = "Say whether a call to URL is covered, by which breakers and settings, what state they "
-           "are in, and what would happen to the call now. Sends nothing, changes nothing."
+           "are in, and where the call would go now: to its host, or to which fallback. Sends "
+           "nothing, changes nothing."
            "\vExit code 1: the configuration is bad, or the table or FILE cannot be read.",
     .children = children,
 };
@@ -82,7 +83,7 @@ static const struct argp explain_argp = {
 /* The library goes on without a table, and so does this; but it is trouble. */
 static int show(struct cli_context *context, const struct explain *explain, const char *own)
 {
-    struct explanation explanation = {0};
+    static struct explanation explanation; /* too large for a stack */
     int code = explain_facts(context, &explain->question, &explanation);
 
     if (code != CLI_OK)

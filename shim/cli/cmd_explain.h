@@ -2,7 +2,9 @@
  * cmd_explain.h - what `breaker explain` finds out about one call, and how it is shown. Private to
  * the files of that command.
  *
- * A call has a chain of places that it could go to, tried in order: today its own host alone.
+ * A call has a chain of places that it could go to, tried in order: its own host, then the
+ * fallback_address of that, then its fallbacks. What of that a layer can do differs: the verdict is
+ * for libcurl, which can do all of it, and explain_layers() tells of the others.
  */
 #ifndef BREAKER_CLI_CMD_EXPLAIN_H
 #define BREAKER_CLI_CMD_EXPLAIN_H
@@ -10,11 +12,13 @@
 #include "cli/cli.h"
 
 #include "http/url.h"
+#include "route/fallback.h"
 
-#define EXPLAIN_CHAIN_MAX   1
+#define EXPLAIN_CHAIN_MAX   (2 + 64) /* as many fallbacks as breaker.ini may have */
 #define EXPLAIN_REMARKS_MAX 4
+#define EXPLAIN_NAME_MAX    64 /* of a fallback: longer than the configuration allows */
 #define EXPLAIN_WHY_SIZE    (2 * CLI_KEY_SIZE + 256)
-#define EXPLAIN_TEXT_SIZE   (EXPLAIN_WHY_SIZE + CLI_KEY_SIZE + 256)
+#define EXPLAIN_TEXT_SIZE   (EXPLAIN_WHY_SIZE + 2 * (CLI_KEY_SIZE + EXPLAIN_NAME_MAX) + 512)
 
 /* The call as it was asked for; all borrowed. */
 struct explain_question {
@@ -26,6 +30,8 @@ enum explain_action {
     EXPLAIN_PROBES,    /* goes, and holds a grant */
     EXPLAIN_UNCOUNTED, /* goes, and nothing of it is counted */
     EXPLAIN_REFUSED,
+    EXPLAIN_REROUTED, /* of the whole call: its own host refuses, a fallback takes it */
+    EXPLAIN_UNFIT,    /* of a fallback: the call cannot go there, whatever its breakers say */
 };
 
 enum explain_reason {
@@ -48,7 +54,11 @@ enum explain_reason {
     EXPLAIN_NO_LLM_CALL,
     EXPLAIN_MODE_OFF,
     EXPLAIN_TABLE_REFUSED,
+    /* unfit */
+    EXPLAIN_MISFIT, /* see explain_stop.misfit */
 };
+
+enum explain_kind { EXPLAIN_TARGET, EXPLAIN_ADDRESS, EXPLAIN_FALLBACK };
 
 /* One of the two breakers of a call. */
 struct explain_side {
@@ -62,6 +72,12 @@ struct explain_side {
 
 /* A place that the call could go to, and what its breakers say. */
 struct explain_stop {
+    enum explain_kind kind;
+    struct span name; /* as the chain has it; SPAN_NONE: its own host */
+    unsigned line;    /* of the [fallback], in the file of the configuration; 0: it is none */
+    enum fallback_misfit misfit;
+    struct span culprit;        /* of FALLBACK_VARIABLE: the variable; else SPAN_NONE */
+    char url[FALLBACK_URL_MAX]; /* without user and credentials; "": none, or too long */
     struct explain_side host, model;
     enum explain_action action;
     enum explain_reason reason;
@@ -95,8 +111,15 @@ struct explanation {
     int table_error; /* of the attach */
     struct explain_stop chain[EXPLAIN_CHAIN_MAX];
     unsigned chain_len;
-    char why[EXPLAIN_WHY_SIZE];
+    const struct explain_stop *taken; /* what takes the call that its own host refuses, or NULL */
+    const struct explain_stop *failover;      /* what takes it should its connect fail, or NULL */
+    bool fails_over;                          /* that would be asked for */
+    bool exhausted;                           /* its own host refuses, and so do all others */
+    struct explain_stop address;              /* where the host's connects go instead now ... */
+    bool connects_elsewhere;                  /* ... if they do */
     char verdict[EXPLAIN_TEXT_SIZE];          /* what would happen, and why */
+    char direct[EXPLAIN_TEXT_SIZE];           /* the same, where nothing goes elsewhere */
+    char connect[EXPLAIN_TEXT_SIZE];          /* what happens at connect; "": it is not judged */
     const char *remarks[EXPLAIN_REMARKS_MAX]; /* static storage */
     unsigned remark_count;
 };
@@ -117,12 +140,66 @@ int explain_facts(const struct cli_context *context, const struct explain_questi
 /* Adds one; dropped when there is no room. `text`: static storage. */
 void explain_remark(struct explanation *out, const char *text);
 
+/* --- cmd_explain_stop.c: one place -------------------------------------------------------------
+ */
+
+/* Reads the breakers of a request there at `now`, CLOCK_BOOTTIME ns. `model` SPAN_NONE: M is not
+ * asked. */
+void explain_read_stop(const struct cli_context *context, const struct route_key *key,
+                       struct span model, uint64_t now, struct explain_stop *stop);
+
+void explain_decide(struct explain_stop *stop, enum explain_action action,
+                    enum explain_reason reason, const struct explain_side *by);
+
+/* Decides by mode = off of H or M, or returns false. */
+bool explain_is_off(struct explain_stop *stop);
+
+/* Decides by its breakers. `strictly`: what a breaker refuses is refused, whatever when_exhausted
+ * says, since there is another place to go to. */
+void explain_ask_breakers(struct explain_stop *stop, bool strictly);
+
+static inline bool explain_takes(const struct explain_stop *stop)
+{
+    return stop->action != EXPLAIN_REFUSED && stop->action != EXPLAIN_UNFIT;
+}
+
+/* --- cmd_explain_chain.c: the others -----------------------------------------------------------
+ */
+
+/* Appends the places that follow the call's own host, each decided. False: it has none. */
+bool explain_list_chain(const struct cli_context *context, struct explanation *out, uint64_t now);
+/* The policy that says where else the call may go. */
+const struct policy *explain_chain_policy(const struct explanation *explanation);
+
+/* Finds out where connects go that the host refuses. */
+void explain_read_address(const struct cli_context *context, struct explanation *out, uint64_t now);
+
+/* The call's own URL without user and credentials; "" when it does not fit. */
+void explain_own_url(const struct explanation *explanation, char buf[FALLBACK_URL_MAX]);
+
 /* --- cmd_explain_verdict.c --------------------------------------------------------------------
  */
 
 /* After the table was attached, or not: keys, states, and where the call would go. Reads only. */
 void explain_judge(const struct cli_context *context, struct explanation *out);
 
+/* --- cmd_explain_words.c -----------------------------------------------------------------------
+ */
+
+/* Why a place takes the call, or does not. Returns `buf`. */
+const char *explain_why(const struct explanation *explanation, const struct explain_stop *stop,
+                        char buf[EXPLAIN_WHY_SIZE]);
+/* "[fallback NAME]", "fallback_address" or "its own host". Returns `buf`. */
+const char *explain_stop_title(const struct explain_stop *stop, char buf[EXPLAIN_NAME_MAX]);
+/* Write `direct`, and then the verdict, as the stops are decided at that moment. */
+void explain_say_direct(struct explanation *explanation);
+void explain_say_verdict(struct explanation *explanation);
+
+/* --- cmd_explain_layers.c ----------------------------------------------------------------------
+ */
+
+/* What happens at connect, after the verdict. */
+void explain_say_connect(struct explanation *explanation);
 /* False: no layer has a say in this call. */
 bool explain_layers(const struct explanation *explanation,
                     struct explain_layer layers[EXPLAIN_LAYERS]);
@@ -132,6 +209,9 @@ bool explain_layers(const struct explanation *explanation,
 
 const char *explain_action_name(enum explain_action action);
 const char *explain_reason_name(enum explain_reason reason);
+/* The reason of a stop, that of a misfit included. */
+const char *explain_stop_reason(const struct explain_stop *stop);
+const char *explain_kind_name(enum explain_kind kind);
 const char *explain_cover_name(enum route_cover cover);
 const char *explain_cover_text(enum route_cover cover);
 const char *explain_place_name(enum explain_place place);

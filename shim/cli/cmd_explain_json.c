@@ -134,15 +134,23 @@ static void put_verdict(const struct explanation *explanation)
 {
     const struct explain_stop *stop = &explanation->chain[0];
 
+    const struct explain_stop *taken = explanation->taken ? explanation->taken : stop;
+    const struct explain_stop *failover = explanation->failover;
+
     fputs("\"verdict\":{", stdout);
-    member("action", span_str(explain_action_name(stop->action)));
+    member("action",
+           span_str(explain_action_name(explanation->taken ? EXPLAIN_REROUTED : stop->action)));
     putchar(',');
     member("reason", span_str(explain_reason_name(stop->reason)));
     putchar(',');
     member("key", stop->by ? span_str(stop->by->key) : SPAN_NONE);
     putchar(',');
-    member("to", stop->action == EXPLAIN_REFUSED ? SPAN_NONE : span_str(stop->host.key));
-    if (stop->waits)
+    member("to", explain_takes(taken) ? span_str(taken->host.key) : SPAN_NONE);
+    putchar(',');
+    member("fallback", explanation->taken ? taken->name : SPAN_NONE);
+    putchar(',');
+    member("failover", failover ? failover->name : SPAN_NONE);
+    if (stop->waits && !explanation->taken)
         printf(",\"status\":503,\"retry_after\":{\"min\":%u,\"max\":%u},", stop->wait_min,
                stop->wait_max);
     else
@@ -174,6 +182,30 @@ static void put_side(const struct cli_context *context, const char *own, const c
     putchar('}');
 }
 
+static void put_stop(const struct cli_context *context, const char *own,
+                     const struct explanation *explanation, const struct explain_stop *stop)
+{
+    char why[EXPLAIN_WHY_SIZE];
+
+    member("kind", span_str(explain_kind_name(stop->kind)));
+    putchar(',');
+    member("name", stop->name);
+    putchar(',');
+    member("url", or_null(stop->url));
+    putchar(',');
+    member("action", span_str(explain_action_name(stop->action)));
+    putchar(',');
+    member("reason", span_str(explain_stop_reason(stop)));
+    putchar(',');
+    member("variable", stop->culprit);
+    putchar(',');
+    member("text", span_str(explain_why(explanation, stop, why)));
+    fputs(",\n  ", stdout);
+    put_side(context, own, "host", &stop->host);
+    fputs(",\n  ", stdout);
+    put_side(context, own, "model", &stop->model);
+}
+
 void explain_print_json(const struct cli_context *context, const char *own,
                         const struct explanation *explanation)
 {
@@ -189,15 +221,8 @@ void explain_print_json(const struct cli_context *context, const char *own,
     put_settings(context, own, NULL);
     fputs(",\n \"chain\":[", stdout);
     for (unsigned i = 0; i < explanation->chain_len; i++) {
-        const struct explain_stop *stop = &explanation->chain[i];
         fputs(i ? ",\n  {" : "\n  {", stdout);
-        member("action", span_str(explain_action_name(stop->action)));
-        putchar(',');
-        member("reason", span_str(explain_reason_name(stop->reason)));
-        fputs(",\n  ", stdout);
-        put_side(context, own, "host", &stop->host);
-        fputs(",\n  ", stdout);
-        put_side(context, own, "model", &stop->model);
+        put_stop(context, own, explanation, &explanation->chain[i]);
         putchar('}');
     }
     puts("]}");

@@ -6,10 +6,9 @@
 const char *explain_action_name(enum explain_action action)
 {
     static const char *const names[] = {
-        [EXPLAIN_GOES] = "goes",
-        [EXPLAIN_PROBES] = "probe",
-        [EXPLAIN_UNCOUNTED] = "uncounted",
-        [EXPLAIN_REFUSED] = "refused",
+        [EXPLAIN_GOES] = "goes",           [EXPLAIN_PROBES] = "probe",
+        [EXPLAIN_UNCOUNTED] = "uncounted", [EXPLAIN_REFUSED] = "refused",
+        [EXPLAIN_REROUTED] = "rerouted",   [EXPLAIN_UNFIT] = "unfit",
     };
 
     return names[action];
@@ -33,9 +32,40 @@ const char *explain_reason_name(enum explain_reason reason)
         [EXPLAIN_NO_LLM_CALL] = "no_llm_call",
         [EXPLAIN_MODE_OFF] = "mode_off",
         [EXPLAIN_TABLE_REFUSED] = "table_refused",
+        [EXPLAIN_MISFIT] = "", /* explain_stop_reason() has the word */
     };
 
     return names[reason];
+}
+
+const char *explain_stop_reason(const struct explain_stop *stop)
+{
+    static const char *const misfits[] = {
+        [FALLBACK_FITS] = "",
+        [FALLBACK_UNKNOWN] = "unknown",
+        [FALLBACK_ITSELF] = "itself",
+        [FALLBACK_NO_LLM_CALL] = "no_llm_call",
+        [FALLBACK_BASE] = "base",
+        [FALLBACK_CLEAR_TEXT] = "clear_text",
+        [FALLBACK_MODEL] = "model_not_listed",
+        [FALLBACK_MODEL_UNKNOWN] = "model_unknown",
+        [FALLBACK_VARIABLE] = "variable",
+        [FALLBACK_TOO_LONG] = "too_long",
+    };
+
+    return stop->reason == EXPLAIN_MISFIT ? misfits[stop->misfit]
+                                          : explain_reason_name(stop->reason);
+}
+
+const char *explain_kind_name(enum explain_kind kind)
+{
+    static const char *const names[] = {
+        [EXPLAIN_TARGET] = "target",
+        [EXPLAIN_ADDRESS] = "address",
+        [EXPLAIN_FALLBACK] = "fallback",
+    };
+
+    return names[kind];
 }
 
 const char *explain_cover_name(enum route_cover cover)

@@ -1,6 +1,6 @@
 /*
- * cmd_explain_text.c - the explanation for people. The URL's userinfo and query are not shown: keys
- * stand there.
+ * cmd_explain_text.c - the explanation for people. No URL's userinfo is shown, and no query but
+ * without its credentials.
  */
 #include "cli/cmd_explain.h"
 
@@ -32,6 +32,7 @@ static void put_coverage(const struct cli_context *context, const char *own,
 {
     const struct explain_stop *stop = &explanation->chain[0];
     struct span host = span_str(stop->host.key);
+    char why[EXPLAIN_WHY_SIZE];
     struct config_target_info target;
     struct config_value match;
     char name[512], ini[4 * PATH_MAX];
@@ -39,7 +40,7 @@ static void put_coverage(const struct cli_context *context, const char *own,
     if (explanation->covered)
         put("covered: ", explain_cover_text(explanation->cover));
     else
-        put("", explanation->why);
+        put("", explain_why(explanation, stop, why));
     printf("  known provider: %s; path of an LLM call: %s\n",
            explanation->known_host ? "yes" : "no",
            explanation->key.shape.place != MODEL_NONE ? "yes" : "no");
@@ -82,7 +83,7 @@ static void put_layers(const struct explanation *explanation)
         return;
     printf("what sees it, and what happens there now:\n");
     for (unsigned i = 0; i < EXPLAIN_LAYERS; i++) {
-        bool same = layers[i].now == explanation->verdict;
+        bool same = strcmp(layers[i].now, explanation->verdict) == 0;
         cli_text_safe(span_str(same ? "as said above" : layers[i].now), now, sizeof now);
         printf("  %s: %s; %s\n", layers[i].name, layers[i].sees, now);
     }
@@ -101,20 +102,21 @@ static void put_state(const struct explain_side *side)
            side->seen ? "" : " (no call has been counted for it yet)");
 }
 
-/* Is it of the host's breaker as it is of the model's? */
+/* Is it of the host `other` as it is of the key? */
 static bool is_of_host(const struct cli_context *context, const char *own,
-                       enum config_option option, struct span host,
+                       enum config_option option, struct span other,
                        const struct config_value *value)
 {
-    struct config_value other;
+    struct config_value there;
 
-    return cli_settings_explain(context->config, option, host, SPAN_NONE, own, &other) &&
-           strcmp(value->text, other.text) == 0 && strcmp(value->origin, other.origin) == 0;
+    return cli_settings_explain(context->config, option, other, SPAN_NONE, own, &there) &&
+           strcmp(value->text, there.text) == 0 && strcmp(value->origin, there.origin) == 0;
 }
 
-/* Of M only what differs from H: most of it is the same. */
+/* Of the first host all; of another key only what differs from those of the host `as` (SPAN_NONE:
+ * there is none), which is called `title`: most of it is the same. */
 static void put_policy(const struct cli_context *context, const char *own,
-                       const struct explain_side *side)
+                       const struct explain_side *side, struct span as, const char *title)
 {
     struct span host, model;
     struct config_value value;
@@ -126,24 +128,49 @@ static void put_policy(const struct cli_context *context, const char *own,
         const struct config_option_info *info = config_option_info(option);
         if (info->global ||
             !cli_settings_explain(context->config, option, host, model, own, &value) ||
-            (model.ptr && is_of_host(context, own, option, host, &value)))
+            (as.ptr && is_of_host(context, own, option, as, &value)))
             continue;
-        if (model.ptr && shown++ == 0)
-            printf("  settings: as of the host, but\n");
+        if (as.ptr && shown++ == 0)
+            printf("  settings: as of the %s, but\n", title);
         cli_text_setting("  ", info->key, &value);
     }
-    if (model.ptr && !shown)
-        printf("  settings: as of the host\n");
+    if (as.ptr && !shown)
+        printf("  settings: as of the %s\n", title);
 }
 
 static void put_side(const struct cli_context *context, const char *own,
-                     const struct explain_side *side)
+                     const struct explain_side *side, struct span as, const char *title)
 {
     if (!side->exists)
         return;
     put("key ", side->key);
     put_state(side);
-    put_policy(context, own, side);
+    put_policy(context, own, side, as, title);
+}
+
+/* --- the chain -------------------------------------------------------------------------------- */
+
+/* In the order in which they are tried; of a host alone there is nothing more to say. */
+static void put_chain(const struct cli_context *context, const struct explanation *explanation)
+{
+    static char line[FALLBACK_URL_MAX + EXPLAIN_WHY_SIZE + SAFE_SIZE], safe[4 * sizeof line];
+    char title[EXPLAIN_NAME_MAX], why[EXPLAIN_WHY_SIZE], ini[4 * PATH_MAX];
+
+    if (explanation->chain_len < 2)
+        return;
+    printf("where it may go, in this order:\n");
+    cli_text_safe(span_str(context->ini), ini, sizeof ini);
+    for (unsigned i = 0; i < explanation->chain_len; i++) {
+        const struct explain_stop *stop = &explanation->chain[i];
+        snprintf(line, sizeof line, "%s%s%s: %s: %s", explain_stop_title(stop, title),
+                 *stop->url ? " " : "", stop->url, explain_action_name(stop->action),
+                 explain_why(explanation, stop, why));
+        cli_text_safe(span_str(line), safe, sizeof safe);
+        printf("  %s", safe);
+        if (stop->line)
+            printf(" # %s:%u", ini, stop->line);
+        putchar('\n');
+    }
 }
 
 void explain_print_text(const struct cli_context *context, const char *own,
@@ -153,13 +180,15 @@ void explain_print_text(const struct cli_context *context, const char *own,
     put("now: ", explanation->verdict);
     for (unsigned i = 0; i < explanation->remark_count; i++)
         put("note: ", explanation->remarks[i]);
+    put_chain(context, explanation);
     put_coverage(context, own, explanation);
     put_model(explanation);
     put_layers(explanation);
     put(explanation->table_error == TABLE_E_ABSENT ? "no table yet: " : "table: ", context->path);
     for (unsigned i = 0; i < explanation->chain_len; i++) {
         const struct explain_stop *stop = &explanation->chain[i];
-        put_side(context, own, &stop->host);
-        put_side(context, own, &stop->model);
+        struct span first = i > 0 ? span_str(explanation->chain[0].host.key) : SPAN_NONE;
+        put_side(context, own, &stop->host, first, "first host");
+        put_side(context, own, &stop->model, span_str(stop->host.key), "host");
     }
 }

@@ -74,6 +74,16 @@ def ini(tmp_path):
 
 
 @pytest.fixture
+def explain(breaker):
+    """The object that `explain --json` prints."""
+
+    def run(*args, **options):
+        return json.loads(breaker("explain", "--json", *args, **options).stdout)
+
+    return run
+
+
+@pytest.fixture
 def open_table():
     return Table
 

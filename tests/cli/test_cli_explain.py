@@ -28,16 +28,6 @@ POST_PATHS = {  # URL: dialect, place, model by path
 }
 
 
-@pytest.fixture
-def explain(breaker):
-    """The object that --json prints."""
-
-    def run(*args, **options):
-        return json.loads(breaker("explain", "--json", *args, **options).stdout)
-
-    return run
-
-
 def verdict(explained):
     return explained["verdict"]["action"], explained["verdict"]["reason"], explained["verdict"]["key"]
 
@@ -423,5 +413,5 @@ def test_the_man_page_names_every_member_of_the_json(explain):
     names = set(found) | set(found["request"]) | set(found["coverage"]) | set(found["model"]) | \
         set(found["verdict"]) | set(found["chain"][0]) | set(found["layers"][0])
     source = (REPOSITORY / "shim" / "cli" / "cmd_explain_names.c").read_text()
-    names |= set(re.findall(r'\[(?:EXPLAIN|ROUTE|API)_\w+\] = "(\w+)"', source))
+    names |= set(re.findall(r'\[(?:EXPLAIN|ROUTE|API|FALLBACK)_\w+\] = "(\w+)"', source))
     assert not {name for name in names if not re.search(rf"\b{name}\b", section)}

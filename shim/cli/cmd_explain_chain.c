@@ -1,0 +1,220 @@
+/*
+ * cmd_explain_chain.c - the places that a call could go to instead of its own host, by the rules
+ * that the library goes by (route/fallback.h, shim_detour.c). Variables are those of this command:
+ * a program may have others, and may set them for itself.
+ */
+#include "cli/cmd_explain.h"
+
+#include "http/secret.h"
+
+/* --- URLs, to be shown ------------------------------------------------------------------------ */
+
+static bool put(char buf[FALLBACK_URL_MAX], size_t *len, struct span part)
+{
+    if (part.len >= FALLBACK_URL_MAX - *len)
+        return false;
+    if (part.len > 0)
+        memcpy(buf + *len, part.ptr, part.len);
+    *len += part.len;
+    return true;
+}
+
+/* False: it does not fit. */
+static bool put_query(char buf[FALLBACK_URL_MAX], size_t *len, struct span query)
+{
+    size_t before = *len;
+
+    if (query.len == 0)
+        return true;
+    if (!put(buf, len, SPAN_LIT("?")) || query.len >= FALLBACK_URL_MAX - *len)
+        return false;
+    size_t kept = secret_strip_query(query, buf + *len);
+    *len = kept > 0 ? *len + kept : before;
+    return true;
+}
+
+/* The parts one after the other and the query without its credentials, or "" when that does not
+ * fit. */
+static void write_url(char buf[FALLBACK_URL_MAX], const struct span *parts, unsigned count,
+                      struct span query)
+{
+    size_t len = 0;
+    bool fits = true;
+
+    for (unsigned i = 0; i < count; i++)
+        fits = fits && put(buf, &len, parts[i]);
+    fits = fits && put_query(buf, &len, query);
+    buf[fits ? len : 0] = '\0';
+}
+
+void explain_own_url(const struct explanation *explanation, char buf[FALLBACK_URL_MAX])
+{
+    const struct url *url = &explanation->url;
+    uint16_t usual = span_ieq(url->scheme, SPAN_LIT("https")) ? 443 : 80;
+    char port[8] = "";
+
+    if (url->port != usual)
+        snprintf(port, sizeof port, ":%u", url->port);
+    const struct span parts[] = {
+        url->scheme,    SPAN_LIT("://"), span_of(explanation->key.text, explanation->key.name_len),
+        span_str(port), url->path,
+    };
+    write_url(buf, parts, sizeof parts / sizeof *parts, url->query);
+}
+
+/* To the same (scheme, host, port) all of the query goes; it is not shown all the same. */
+static void show_plan(const struct fallback_plan *plan, char buf[FALLBACK_URL_MAX])
+{
+    struct span url = span_of(plan->url, plan->url_len), query = SPAN_NONE;
+    const char *mark = memchr(url.ptr, '?', url.len);
+
+    if (mark) {
+        query = span_skip(url, (size_t)(mark - url.ptr) + 1);
+        url.len = (size_t)(mark - url.ptr);
+    }
+    write_url(buf, &url, 1, query);
+}
+
+/* --- one place -------------------------------------------------------------------------------- */
+
+const struct policy *explain_chain_policy(const struct explanation *explanation)
+{
+    const struct explain_stop *own = &explanation->chain[0];
+
+    return own->model.exists ? &own->model.policy : &own->host.policy;
+}
+
+/* The model as a plan takes it. */
+static struct span asked_model(const struct explanation *explanation)
+{
+    return explanation->model_known && strcmp(explanation->model, "-") != 0
+               ? span_str(explanation->model)
+               : SPAN_NONE;
+}
+
+/* What the breakers there say of the request; `model`: of its body. */
+static void ask(const struct cli_context *context, const struct explanation *explanation,
+                const struct url *there, struct span model, uint64_t now, struct explain_stop *stop)
+{
+    struct route_key key;
+    char in_path[MODEL_MAX];
+
+    if (!route_key_of(explanation->method, there->host, there->port, there->path, &key))
+        return;
+    if (key.shape.place == MODEL_IN_PATH)
+        model = route_model_in_path(&key.shape, in_path);
+    else if (!model.ptr && explanation->model_known)
+        model = SPAN_LIT("-");
+    explain_read_stop(context, &key, model, now, stop);
+    if (!explain_is_off(stop))
+        explain_ask_breakers(stop, true);
+}
+
+static void misfit(struct explain_stop *stop, enum fallback_misfit why)
+{
+    stop->misfit = why;
+    explain_decide(stop, EXPLAIN_UNFIT, EXPLAIN_MISFIT, NULL);
+}
+
+/* --- the chain -------------------------------------------------------------------------------- */
+
+static struct explain_stop *add(struct explanation *out, enum explain_kind kind, struct span name)
+{
+    if (out->chain_len == EXPLAIN_CHAIN_MAX)
+        return NULL;
+    struct explain_stop *stop = &out->chain[out->chain_len++];
+    stop->kind = kind;
+    stop->name = name;
+    return stop;
+}
+
+static void add_address(const struct cli_context *context, struct explanation *out,
+                        const struct fallback_call *call, uint64_t now)
+{
+    struct explain_stop *stop = add(out, EXPLAIN_ADDRESS, SPAN_LIT("fallback_address"));
+    struct url there = call->url;
+
+    if (!stop)
+        return;
+    if (!fallback_address(call->policy, span_of(call->key->text, call->key->len), &there.host,
+                          &there.port)) {
+        misfit(stop, FALLBACK_ITSELF);
+        return;
+    }
+    explain_own_url(out, stop->url);
+    ask(context, out, &there, call->model, now, stop);
+}
+
+static enum fallback_misfit judge_headers(const struct config_fallback *fallback,
+                                          struct span *culprit)
+{
+    static char header[FALLBACK_HEADER_MAX];
+    enum fallback_misfit why = FALLBACK_FITS;
+
+    for (unsigned i = 0; i < fallback->header_count && why == FALLBACK_FITS; i++)
+        why = fallback_header(fallback, i, cli_settings_variable, header, culprit);
+    explicit_bzero(header, sizeof header);
+    return why;
+}
+
+static void add_fallback(const struct cli_context *context, struct explanation *out,
+                         const struct fallback_call *call, struct span name, uint64_t now)
+{
+    static struct fallback_plan plan;
+    const struct config_fallback *fallback = config_fallback(context->config, name);
+    struct explain_stop *stop = add(out, EXPLAIN_FALLBACK, name);
+    struct url there;
+
+    if (!stop)
+        return;
+    stop->line = fallback ? fallback->line : 0;
+    enum fallback_misfit why = fallback_plan(call, fallback, &plan);
+    if (why == FALLBACK_FITS) {
+        show_plan(&plan, stop->url);
+        why = judge_headers(fallback, &stop->culprit);
+    }
+    if (why == FALLBACK_FITS && !url_parse(span_of(plan.url, plan.url_len), &there))
+        why = FALLBACK_UNKNOWN;
+    if (why == FALLBACK_FITS)
+        ask(context, out, &there, plan.model_len ? span_of(plan.model, plan.model_len) : SPAN_NONE,
+            now, stop);
+    else
+        misfit(stop, why);
+}
+
+bool explain_list_chain(const struct cli_context *context, struct explanation *out, uint64_t now)
+{
+    struct fallback_call call = {
+        .url = out->url,
+        .key = &out->key,
+        .policy = explain_chain_policy(out),
+        .model = asked_model(out),
+    };
+    struct span names = span_str(call.policy->fallback), name;
+
+    if (!route_has_chain(call.policy, out->key.shape.place))
+        return false;
+    if (*call.policy->fallback_address)
+        add_address(context, out, &call, now);
+    while (fallback_next(&names, &name))
+        add_fallback(context, out, &call, name, now);
+    return true;
+}
+
+/* A connect is judged by H alone, and so is where it goes. */
+void explain_read_address(const struct cli_context *context, struct explanation *out, uint64_t now)
+{
+    const struct explain_side *host = &out->chain[0].host;
+    struct span there;
+    uint16_t port;
+    struct route_key key;
+
+    if (!out->at_connect || host->admission.verdict != BREAKER_REFUSE ||
+        !fallback_address(&host->policy, span_str(host->key), &there, &port) ||
+        !route_key_of(SPAN_NONE, there, port, SPAN_LIT(""), &key))
+        return;
+    explain_read_stop(context, &key, SPAN_NONE, now, &out->address);
+    if (!explain_is_off(&out->address))
+        explain_ask_breakers(&out->address, true);
+    out->connects_elsewhere = explain_takes(&out->address);
+}

@@ -1,0 +1,230 @@
+/*
+ * cmd_explain_words.c - what was decided, in words.
+ */
+#include "cli/cmd_explain.h"
+
+#include "base/clock.h"
+
+#include <stdarg.h>
+#include <time.h>
+
+/* Text that grows in a buffer and never beyond it. */
+struct text {
+    char *buf;
+    size_t len, size;
+};
+
+static struct text text_in(char *buf, size_t size)
+{
+    buf[0] = '\0';
+    return (struct text){.buf = buf, .size = size};
+}
+
+__attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
+{
+    va_list args;
+
+    va_start(args, format);
+    int len = vsnprintf(text->buf + text->len, text->size - text->len, format, args);
+    va_end(args);
+    if (len > 0)
+        text->len +=
+            (size_t)len < text->size - text->len ? (size_t)len : text->size - text->len - 1;
+}
+
+/* --- one place -------------------------------------------------------------------------------- */
+
+/* "KEY is open for 12.1s (until 2026-01-31T12:00:00Z), last failure: status 500, 3.0s ago" */
+static void say_refusal(const struct explain_stop *stop, struct text *text)
+{
+    const struct explain_side *by = stop->by;
+    char left[32], until[32] = "", failure[64];
+
+    add(text, "%s is ", by->key);
+    if (stop->reason == EXPLAIN_OPEN) {
+        time_t end = (time_t)((clock_system.wall_ms() + (int64_t)by->row.retry_in_ms) / 1000);
+        struct tm tm;
+        strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &tm));
+        add(text, "open for %s (until %s)",
+            cli_text_duration(by->row.retry_in_ms, left, sizeof left), until);
+    } else {
+        add(text, "%s",
+            stop->reason == EXPLAIN_FORCED_OPEN ? "held open by hand"
+                                                : "half-open, and a probe is under way");
+    }
+    if (by->row.failed)
+        add(text, ", last failure: %s", cli_row_failure(&by->row, failure, sizeof failure));
+}
+
+static void say_uncounted(const struct explanation *explanation, const struct explain_stop *stop,
+                          struct text *text)
+{
+    static const char *const texts[] = {
+        [EXPLAIN_SCHEME] = "not covered: only http and https are",
+        [EXPLAIN_NOT_LISTED] = "not covered: no target is for the host, and match = listed",
+        [EXPLAIN_NO_LLM_CALL] = ("not covered: no known provider, no target is for the host, and "
+                                 "no POST to the path of an LLM call"),
+        [EXPLAIN_TABLE_REFUSED] = "the table may not be used",
+    };
+
+    if (stop->reason == EXPLAIN_DISABLED)
+        add(text, "not covered: %s", explanation->disabled);
+    else if (stop->reason == EXPLAIN_MODE_OFF)
+        add(text, "not covered: mode = off for %s", stop->by->key);
+    else
+        add(text, "%s", texts[stop->reason]);
+}
+
+static void say_going(const struct explain_stop *stop, struct text *text)
+{
+    const char *by = stop->by ? stop->by->key : "";
+
+    switch (stop->reason) {
+    case EXPLAIN_DUE:
+        add(text, "the open time of %s is over", by);
+        break;
+    case EXPLAIN_PLACE_FREE:
+        add(text, "%s is half-open, and a probe may go", by);
+        break;
+    case EXPLAIN_PASS:
+        add(text, "%s is %s, but when_exhausted = pass; it is not counted there", by,
+            breaker_state_name(stop->by->row.effective.state));
+        break;
+    case EXPLAIN_FORCED_CLOSED:
+        add(text, "%s is held closed by hand", by);
+        break;
+    case EXPLAIN_DEGRADED:
+        add(text, "%s is closed, but degraded: %u failures in a row", by,
+            stop->by->row.effective.streak);
+        break;
+    default:
+        add(text, "closed");
+    }
+}
+
+static void say_unfit(const struct explanation *explanation, const struct explain_stop *stop,
+                      struct text *text)
+{
+    add(text, "%s", fallback_misfit_text(stop->misfit));
+    if (stop->culprit.ptr)
+        add(text, " here: %.*s", (int)stop->culprit.len, stop->culprit.ptr);
+    if (stop->misfit == FALLBACK_MODEL_UNKNOWN && !explanation->model_known)
+        add(text, ": give --model or --body");
+}
+
+static void say_why(const struct explanation *explanation, const struct explain_stop *stop,
+                    struct text *text)
+{
+    switch (stop->action) {
+    case EXPLAIN_REFUSED:
+        say_refusal(stop, text);
+        break;
+    case EXPLAIN_UNCOUNTED:
+        say_uncounted(explanation, stop, text);
+        break;
+    case EXPLAIN_UNFIT:
+        say_unfit(explanation, stop, text);
+        break;
+    default:
+        say_going(stop, text);
+    }
+}
+
+const char *explain_why(const struct explanation *explanation, const struct explain_stop *stop,
+                        char buf[EXPLAIN_WHY_SIZE])
+{
+    struct text text = text_in(buf, EXPLAIN_WHY_SIZE);
+
+    say_why(explanation, stop, &text);
+    return buf;
+}
+
+const char *explain_stop_title(const struct explain_stop *stop, char buf[EXPLAIN_NAME_MAX])
+{
+    struct text text = text_in(buf, EXPLAIN_NAME_MAX);
+    bool section = stop->kind == EXPLAIN_FALLBACK;
+
+    if (stop->kind == EXPLAIN_TARGET)
+        add(&text, "its own host");
+    else
+        add(&text, "%s%.*s%s", section ? "[fallback " : "", (int)stop->name.len, stop->name.ptr,
+            section ? "]" : "");
+    return buf;
+}
+
+/* --- the whole call --------------------------------------------------------------------------- */
+
+/* "to KEY as the probe by [fallback NAME]" */
+static void say_way(const struct explain_stop *stop, struct text *text)
+{
+    char title[EXPLAIN_NAME_MAX];
+
+    add(text, "to %s%s by %s", stop->model.exists ? stop->model.key : stop->host.key,
+        stop->action == EXPLAIN_PROBES      ? " as the probe"
+        : stop->action == EXPLAIN_UNCOUNTED ? " uncounted"
+                                            : "",
+        explain_stop_title(stop, title));
+}
+
+static void say_hard_stop(const struct policy *policy, struct text *text)
+{
+    if (!policy->allow_fallbacks)
+        add(text, "; allow_fallbacks = false: a hard stop%s",
+            policy->when_exhausted == EXHAUSTED_PASS ? ", whatever when_exhausted says" : "");
+}
+
+/* As if there were no other place. */
+static void say_own(const struct explanation *explanation, struct text *text)
+{
+    const struct explain_stop *stop = &explanation->chain[0];
+
+    switch (stop->action) {
+    case EXPLAIN_REFUSED:
+        add(text, "refused with a synthetic 503, Retry-After %u", stop->wait_min);
+        if (stop->wait_min != stop->wait_max)
+            add(text, " to %u", stop->wait_max);
+        add(text, ": ");
+        break;
+    case EXPLAIN_UNCOUNTED:
+        add(text, "passes uncounted: ");
+        break;
+    default:
+        add(text, "goes to %s%s: ", stop->host.key,
+            stop->action == EXPLAIN_PROBES ? " as the probe" : "");
+    }
+    say_why(explanation, stop, text);
+    if (stop->action == EXPLAIN_REFUSED)
+        say_hard_stop(&stop->by->policy, text);
+    else if (stop->action != EXPLAIN_UNCOUNTED && !explanation->model_known &&
+             !explanation->host_alone)
+        add(text, "; its model may say otherwise: give --model or --body");
+}
+
+void explain_say_direct(struct explanation *explanation)
+{
+    struct text text = text_in(explanation->direct, sizeof explanation->direct);
+
+    say_own(explanation, &text);
+}
+
+void explain_say_verdict(struct explanation *explanation)
+{
+    struct text text = text_in(explanation->verdict, sizeof explanation->verdict);
+
+    if (explanation->taken) {
+        add(&text, "goes ");
+        say_way(explanation->taken, &text);
+        add(&text, ": ");
+        say_why(explanation, &explanation->chain[0], &text);
+        return;
+    }
+    say_own(explanation, &text);
+    if (explanation->failover) {
+        add(&text, "; should its connect fail: ");
+        say_way(explanation->failover, &text);
+    } else if (explanation->fails_over) {
+        add(&text, "; should its connect fail: none of its fallbacks takes it");
+    } else if (explanation->exhausted) {
+        add(&text, "; none of its fallbacks takes it");
+    }
+}
