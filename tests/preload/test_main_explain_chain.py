@@ -1,0 +1,232 @@
+"""breaker explain tells where a call goes instead of its host: each case is asked of it first, then made by the curl tool."""
+
+import json
+
+import pytest
+
+from fallbacks import PLAIN, SECOND_KEY, Fallback, target
+from support import chat
+
+PATH = "/v1/chat/completions"
+AZURE = "/openai/deployments/gpt-4/chat/completions"
+
+
+class Case:
+    """The primary with three places behind it, and what one call to it is told to do and does."""
+
+    def __init__(self, breaker_env, curl, directory, primary, providers):
+        self.breaker_env, self.curl, self.body, self.primary = breaker_env, curl, directory / "body.json", primary
+        self.places = [Fallback(name, providers(), path="/api/v1", model=None, auth=None, headers=())
+                       for name in ("one", "two", "three")]
+        self.one, self.two, self.three = self.places
+        self.servers = {p.port: p for p in (primary, *(place.provider for place in self.places))}
+        for place in self.places:
+            place.provider.answer(PLAIN)
+
+    def configure(self, more="", base=None, **keys):
+        names = [place.name for place in self.places]
+        keys = {"fallback": ", ".join(names), **keys}
+        text = target(self.primary, [], base, **{key: value for key, value in keys.items() if value})
+        self.breaker_env.configure(text + "".join(p.section() for p in self.places) + more, open_seconds=60)
+
+    def refuse(self, *keys):
+        for key in keys:
+            self.breaker_env.command("force", "open", "--create", key)
+
+    def explain(self, path, model):
+        self.body.write_text(chat(model))
+        return json.loads(self.breaker_env.command("explain", "--json", self.primary.url(path), "--method", "POST",
+                                                   "--body", str(self.body)).stdout)
+
+    def agrees(self, path=PATH, model="m", dead=False):
+        """Asks, makes the call, and compares; returns (action, name of the place), as it was told."""
+        found = self.explain(path, model)
+        verdict = found["verdict"]
+        name = verdict["failover"] if dead else verdict["fallback"]
+        stop = next(s for s in found["chain"] if s["name"] == name)
+        before = self.tallies()
+        if dead:
+            self.primary.refuse()
+        answer = self.curl(self.primary.url(path), model)
+        asked = {port: server.seen() for port, server in self.servers.items() if server.count()}
+        if verdict["action"] == "refused":
+            assert answer.refused and asked == {}
+        elif dead and name is None:
+            assert answer.code == 7 and asked == {}
+        else:
+            self.arrived(answer, stop, asked)
+            self.counted(verdict, stop, before, name)
+        return verdict["action"], name
+
+    def arrived(self, answer, stop, asked):
+        """At the place that was told, under the URL and with the model that were told."""
+        assert answer.status == 200 and answer.url == stop["url"]
+        ((port, (request,)),) = asked.items()
+        assert str(port) == stop["host"]["key"].rsplit(":", 1)[1]
+        assert stop["url"].endswith(request.target)
+        if stop["model"] and "/deployments/" not in request.target:
+            assert request.model == stop["model"]["model"]
+
+    def counted(self, verdict, stop, before, name):
+        """For the keys that were told, and as rerouted from the one that refused, or failed to connect."""
+        after = self.tallies()
+        there = (stop["model"] or stop["host"])["key"]
+        if stop["action"] in ("goes", "probe") and stop["reason"] != "when_exhausted":
+            assert after[there]["success"] == before.get(there, {"success": 0})["success"] + 1
+        if name is None:
+            return
+        (row,) = [row for row in self.breaker_env.breakers().values() if row["calls"]["rerouted"]]
+        assert row["key"] in ((verdict["key"],) if verdict["key"] else self.of_primary())
+        assert (row["calls"]["rerouted"], row["calls"]["refused"]) == (1, 0)
+        if stop["action"] != "uncounted":
+            assert row["rerouted_to"] == [{"key": there, "count": 1}]
+
+    def of_primary(self):
+        return self.primary.key(), self.primary.key("m")
+
+    def tallies(self):
+        return {key: row["calls"] for key, row in self.breaker_env.breakers().items()}
+
+
+@pytest.fixture
+def case(breaker_env, curl, tmp_path, provider, providers):
+    return Case(breaker_env, curl, tmp_path, provider, providers)
+
+
+# --- who takes it ------------------------------------------------------------------------------------
+
+
+def test_the_first_that_takes_it(case):
+    case.configure()
+    assert case.agrees() == ("goes", None)
+    case.primary.clear()
+    case.refuse(case.primary.key())
+    assert case.agrees() == ("rerouted", "one")
+
+
+@pytest.mark.parametrize("refusing, name", [(("one",), "two"), (("one", "two"), "three")])
+def test_fallbacks_that_refuse(case, refusing, name):
+    case.configure()
+    case.refuse(case.primary.key("m"), *[p.key("m" if p.name == "one" else None) for p in case.places
+                                         if p.name in refusing])
+    assert case.agrees() == ("rerouted", name)
+
+
+@pytest.mark.parametrize("keys, expected", [({}, "refused"), ({"when_exhausted": "pass"}, "goes")])
+def test_all_refuse(case, keys, expected):
+    case.configure(f"[target {case.one.key()}]\nwhen_exhausted = pass\n", **keys)
+    case.refuse(case.primary.key(), *[place.key() for place in case.places])
+    assert case.agrees() == (expected, None)
+
+
+def test_passing_is_what_comes_last(case):
+    case.configure(when_exhausted="pass")
+    case.refuse(case.primary.key())
+    assert case.agrees() == ("rerouted", "one")
+
+
+@pytest.mark.parametrize("keys", [{}, {"when_exhausted": "pass"}])
+def test_a_hard_stop(case, keys):
+    case.configure(allow_fallbacks="false", **keys)
+    case.refuse(case.primary.key())
+    assert case.agrees() == ("refused", None)
+
+
+def test_a_fallback_that_is_due(case):
+    case.configure(f"[target {case.one.key()}]\nopen_seconds = 0.1\n")
+    case.refuse(case.primary.key())
+    case.breaker_env.command("trip", "--create", case.one.key())
+    case.breaker_env.wait_due(case.one.key())
+    assert case.agrees() == ("rerouted", "one")
+
+
+@pytest.mark.parametrize("more", ["mode = off", "scope = host"])
+def test_what_a_target_of_the_fallback_says(case, more):
+    case.configure(f"[target {case.one.key()}]\n{more}\n")
+    case.refuse(case.primary.key(), case.one.key("m"))
+    assert case.agrees() == ("rerouted", "one")
+
+
+def test_a_target_of_the_model_has_another_chain(case):
+    case.configure(f"[target {case.primary.key('m')}]\nfallback = three\n")
+    case.refuse(case.primary.key("m"), case.primary.key("n"))
+    assert case.agrees() == ("rerouted", "three")
+
+
+# --- what fits ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("value, name", [(None, "two"), ("", "two"), (SECOND_KEY, "one")])
+def test_a_variable(case, value, name):
+    case.one.auth = "Authorization: Bearer ${SECOND_KEY}"
+    case.configure()
+    if value is not None:
+        case.breaker_env.environment["SECOND_KEY"] = value
+    case.refuse(case.primary.key())
+    assert case.agrees() == ("rerouted", name)
+
+
+@pytest.mark.parametrize("model, name", [("gpt-4o", "one"), ("o1", "two"), ("else", "three")])
+def test_models(case, model, name):
+    case.one.model, case.two.model = "gpt*:openai/{model}", "o1:reasoner"
+    case.configure()
+    case.refuse(case.primary.key())
+    assert case.agrees(model=model) == ("rerouted", name)
+
+
+@pytest.mark.parametrize("scope", ["model", "host"])
+def test_a_model_in_the_path(case, scope):
+    case.one.path, case.one.model = "/openai", "gpt-3:x, gpt-4:new-4"
+    case.configure(scope=scope)
+    case.refuse(case.primary.key())
+    assert case.agrees(AZURE) == ("rerouted", "one")
+    assert case.one.provider.seen()[0].target == "/openai/deployments/new-4/chat/completions"
+
+
+def test_a_url_that_is_not_below_the_base(case):
+    case.configure(base="/v2")
+    case.refuse(case.primary.key())
+    assert case.agrees() == ("refused", None)
+
+
+def test_a_call_that_is_no_llm_call(case):
+    case.configure()
+    case.refuse(case.primary.key())
+    assert case.agrees("/v1/files") == ("refused", None)
+
+
+# --- fallback_address --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("refused, name", [(None, "fallback_address"), ("m", "one"), ("host", "one")])
+def test_the_address(case, refused, name):
+    there = case.two.provider
+    case.configure(fallback_address=there.key())
+    case.refuse(case.primary.key("m"))
+    if refused:
+        case.refuse(there.key("m" if refused == "m" else None))
+    assert case.agrees() == ("rerouted", name)
+
+
+def test_an_address_that_is_the_target(case):
+    """By a glob: the target is for both."""
+    text = f"[target 127.0.0.*]\nfallback_address = {case.primary.key()}\nfallback = one\n"
+    case.breaker_env.configure(text + case.one.section(), open_seconds=60)
+    case.refuse(case.primary.key())
+    assert case.agrees() == ("rerouted", "one")
+
+
+# --- failover ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("keys, refusing, name", [
+    ({}, (), "one"), ({}, ("one",), "two"), ({"failover": "off"}, (), None), ({}, ("one", "two", "three"), None)])
+def test_failover(case, keys, refusing, name):
+    case.configure(**keys)
+    case.refuse(*[place.key() for place in case.places if place.name in refusing])
+    assert case.agrees(dead=True) == ("goes", name)
+
+
+def test_failover_to_the_address(case):
+    case.configure(fallback_address=case.two.provider.key())
+    assert case.agrees(dead=True) == ("goes", "fallback_address")
