@@ -1,6 +1,7 @@
-"""breaker explain tells where a call goes instead of its host: each case is asked of it first, then made by the curl tool."""
+"""breaker explain tells where a call goes instead of its host: each case is asked first, then made by the curl tool."""
 
 import json
+import random
 
 import pytest
 
@@ -41,7 +42,8 @@ class Case:
     def agrees(self, path=PATH, model="m", dead=False):
         """Asks, makes the call, and compares; returns (action, name of the place), as it was told."""
         found = self.explain(path, model)
-        verdict = found["verdict"]
+        verdict, own = found["verdict"], found["chain"][0]
+        self.own_keys = [own[side]["key"] for side in ("host", "model") if own[side]]
         name = verdict["failover"] if dead else verdict["fallback"]
         stop = next(s for s in found["chain"] if s["name"] == name)
         before = self.tallies()
@@ -51,7 +53,7 @@ class Case:
         asked = {port: server.seen() for port, server in self.servers.items() if server.count()}
         if verdict["action"] == "refused":
             assert answer.refused and asked == {}
-        elif dead and name is None:
+        elif dead and (name is None or stop["host"]["key"] == own["host"]["key"]):
             assert answer.code == 7 and asked == {}
         else:
             self.arrived(answer, stop, asked)
@@ -60,10 +62,11 @@ class Case:
 
     def arrived(self, answer, stop, asked):
         """At the place that was told, under the URL and with the model that were told."""
-        assert answer.status == 200 and answer.url == stop["url"]
+        url = answer.url if stop["kind"] == "fallback" else answer.url.replace("api-key=k&", "")
+        assert answer.status == 200 and url == stop["url"]
         ((port, (request,)),) = asked.items()
         assert str(port) == stop["host"]["key"].rsplit(":", 1)[1]
-        assert stop["url"].endswith(request.target)
+        assert answer.url.endswith(request.target)
         if stop["model"] and "/deployments/" not in request.target:
             assert request.model == stop["model"]["model"]
 
@@ -76,13 +79,10 @@ class Case:
         if name is None:
             return
         (row,) = [row for row in self.breaker_env.breakers().values() if row["calls"]["rerouted"]]
-        assert row["key"] in ((verdict["key"],) if verdict["key"] else self.of_primary())
+        assert row["key"] in ([verdict["key"]] if verdict["action"] == "rerouted" else self.own_keys)
         assert (row["calls"]["rerouted"], row["calls"]["refused"]) == (1, 0)
         if stop["action"] != "uncounted":
             assert row["rerouted_to"] == [{"key": there, "count": 1}]
-
-    def of_primary(self):
-        return self.primary.key(), self.primary.key("m")
 
     def tallies(self):
         return {key: row["calls"] for key, row in self.breaker_env.breakers().items()}
@@ -230,3 +230,56 @@ def test_failover(case, keys, refusing, name):
 def test_failover_to_the_address(case):
     case.configure(fallback_address=case.two.provider.key())
     assert case.agrees(dead=True) == ("goes", "fallback_address")
+
+
+# --- all at once -------------------------------------------------------------------------------------
+
+
+def some_places(chosen, case):
+    for place in case.places:
+        place.model = chosen.choice([None, None, "m:x", "*:o/{model}", "gpt-4:y, m:z", "n:q"])
+        place.auth = chosen.choice([None, None, "Authorization: Bearer ${SECOND_KEY}"])
+        place.path, place.host = chosen.choice(["/api/v1", "/v1", "/openai", ""]), chosen.choice(["localhost", "127.0.0.1"])
+    if chosen.random() < .3:  # another model of the primary
+        case.three.provider, case.three.host, case.three.path = case.primary, "127.0.0.1", "/v1"
+    if chosen.random() < .5:
+        case.breaker_env.environment["SECOND_KEY"] = SECOND_KEY
+
+
+def some_keys(chosen, case):
+    keys = {"when_exhausted": "pass", "allow_fallbacks": "false", "failover": "off", "scope": "host",
+            "fallback_address": case.two.provider.key(name=chosen.choice(["localhost", "127.0.0.1"]))}
+    return {key: value for key, value in keys.items() if chosen.random() < (.1 if key == "allow_fallbacks" else .3)}
+
+
+def some_targets(chosen, case, model):
+    text = ""
+    for place in case.places:
+        if place.provider is not case.primary and chosen.random() < .3:
+            text += f"[target {place.key()}]\n" + chosen.choice(["mode = off", "scope = host", "when_exhausted = pass"])
+            text += "\n"
+    if chosen.random() < .2:
+        text += f"[target {case.primary.key(model)}]\n" + chosen.choice(
+            ["fallback = three", "when_exhausted = pass", "allow_fallbacks = false", "mode = off", "failover = off"])
+    return text
+
+
+def some_states(chosen, case, model):
+    own = [case.primary.key(), case.primary.key(model), case.primary.key("gpt-4"), case.two.provider.key()]
+    others = [place.key(name) for place in case.places for name in (None, model, "o/" + model, "x")]
+    for key in [key for key in own if chosen.random() < .35] + [key for key in others if chosen.random() < .15]:
+        case.breaker_env.command(*chosen.choice([("force", "open"), ("trip",), ("force", "closed")]), "--create", key)
+
+
+@pytest.mark.parametrize("seed", range(80))
+def test_any_of_it(case, seed):
+    chosen = random.Random(seed)
+    model = chosen.choice(["m", "gpt-4", "n"])
+    path = chosen.choice([PATH, PATH, AZURE, "/v1/embeddings", "/v1/files", PATH + "?api-key=k&v=1"])
+    some_places(chosen, case)
+    case.configure(some_targets(chosen, case, model), base=chosen.choice([None, None, "/v1", "/openai"]),
+                   **some_keys(chosen, case))
+    some_states(chosen, case, model)
+    verdict = case.explain(path, model)["verdict"]
+    goes = verdict["action"] in ("goes", "probe") and verdict["reason"] != "when_exhausted"
+    case.agrees(path, model, dead=goes and chosen.random() < .5)
