@@ -6,7 +6,7 @@ import random
 import pytest
 
 from fallbacks import PLAIN, SECOND_KEY, Fallback, target
-from support import chat
+from support import PYTHON, chat
 
 PATH = "/v1/chat/completions"
 AZURE = "/openai/deployments/gpt-4/chat/completions"
@@ -230,6 +230,45 @@ def test_failover(case, keys, refusing, name):
 def test_failover_to_the_address(case):
     case.configure(fallback_address=case.two.provider.key())
     assert case.agrees(dead=True) == ("goes", "fallback_address")
+
+
+# --- sockets -----------------------------------------------------------------------------------------
+
+POST = """
+import http.client, sys
+connection = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+try:
+    connection.request("POST", sys.argv[2], sys.argv[3])
+    peer = connection.sock.getpeername()[1]
+    print(connection.getresponse().status, peer)
+except ConnectionRefusedError:
+    print("refused")
+"""
+
+
+@pytest.mark.parametrize("keys, refusing, told", [
+    ({}, (), "goes to {own}: "),
+    ({}, ("own",), "connects to {two} instead"),
+    ({"when_exhausted": "pass"}, ("own",), "connects to {two} instead"),
+    ({}, ("own", "two"), "connect fails with ECONNREFUSED"),
+    ({"when_exhausted": "pass"}, ("own", "two"), "goes to {own}: "),
+    ({"allow_fallbacks": "false"}, ("own",), "connect fails with ECONNREFUSED"),
+    ({"fallback_address": ""}, ("own",), "connect fails with ECONNREFUSED"),
+    ({}, ("own/m",), "refused with a synthetic 503"),
+    ({"when_exhausted": "pass"}, ("own/m",), "goes to {own}: "),
+])
+def test_what_sockets_meet(case, keys, refusing, told):
+    there = case.two.provider
+    names = {"own": case.primary.key(), "two": there.key(), "own/m": case.primary.key("m")}
+    case.configure(**{"fallback_address": there.key(), **keys})
+    case.refuse(*[names[name] for name in refusing])
+    now = case.explain(PATH, "m")["layers"][1]["now"]
+    assert now.startswith(told.format(**names))
+    done = case.breaker_env.run(PYTHON, "-c", POST, str(case.primary.port), PATH, chat("m"))
+    met = {"goes": f"200 {case.primary.port}", "connects": f"200 {there.port}", "connect": "refused",
+           "refused": f"503 {case.primary.port}"}[now.split()[0]]
+    assert done.stdout.decode().strip() == met, done
+    assert (case.primary.count(), there.count()) == (now.startswith("goes"), now.startswith("connects"))
 
 
 # --- all at once -------------------------------------------------------------------------------------
