@@ -36,6 +36,11 @@ curl_mime *hook_mime_init(real_t real, CURL *easy);
 curl_mimepart *hook_mime_addpart(real_t real, curl_mime *mime);
 CURLcode hook_mime_name(real_t real, curl_mimepart *part, const char *name);
 CURLcode hook_mime_data(real_t real, curl_mimepart *part, const char *data, size_t size);
+CURLcode hook_mime_filedata(real_t real, curl_mimepart *part, const char *path);
+CURLcode hook_mime_data_cb(real_t real, curl_mimepart *part, curl_off_t size,
+                           curl_read_callback read, curl_seek_callback seek,
+                           curl_free_callback release, void *data);
+CURLcode hook_mime_subparts(real_t real, curl_mimepart *part, curl_mime *parts);
 void hook_mime_free(real_t real, curl_mime *mime);
 
 #endif

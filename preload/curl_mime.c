@@ -57,9 +57,40 @@ CURLcode hook_mime_data(real_t real, curl_mimepart *part, const char *data, size
         if (len > 0)
             memcpy(node->data, data, len);
         node->data[len] = '\0';
+        node->in_memory = data != NULL;
         tell_model(node);
     }
     return result;
+}
+
+/* The part's content is elsewhere from now on: what it was before tells nothing. */
+static CURLcode forget_content(curl_mimepart *part, CURLcode result)
+{
+    struct mime_node *node = result == CURLE_OK ? easymap_mime(part) : NULL;
+
+    if (node) {
+        node->in_memory = false;
+        node->data[0] = '\0';
+        tell_model(node);
+    }
+    return result;
+}
+
+CURLcode hook_mime_filedata(real_t real, curl_mimepart *part, const char *path)
+{
+    return forget_content(part, real->mime_filedata(part, path));
+}
+
+CURLcode hook_mime_data_cb(real_t real, curl_mimepart *part, curl_off_t size,
+                           curl_read_callback read, curl_seek_callback seek,
+                           curl_free_callback release, void *data)
+{
+    return forget_content(part, real->mime_data_cb(part, size, read, seek, release, data));
+}
+
+CURLcode hook_mime_subparts(real_t real, curl_mimepart *part, curl_mime *parts)
+{
+    return forget_content(part, real->mime_subparts(part, parts));
 }
 
 void hook_mime_free(real_t real, curl_mime *mime)
@@ -112,7 +143,7 @@ curl_mimepart *curl_mime_model_part(const struct easy *easy)
     const struct mime_node *mime = easymap_mime(easy->options.value[SHADOW_MIMEPOST].pointer);
 
     for (const struct mime_node *node = mime ? mime->easy->mimes : NULL; node; node = node->next)
-        if (node->root == mime && node->is_model)
+        if (node->root == mime && node->is_model && node->in_memory)
             return (curl_mimepart *)node->key;
     return NULL;
 }

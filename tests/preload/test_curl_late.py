@@ -51,6 +51,19 @@ def test_the_model_of_a_copied_mime(late, breaker_env, provider):
     assert breaker_env.calls(provider.key("fine"))["success"] == 1
 
 
+def test_the_model_of_a_part_that_got_another_content(late, breaker_env, provider):
+    """It is not what it was; and nothing is put in its place on the way to a fallback, since it could not be put back."""
+    breaker_env.command("force", "--create", "open", provider.key("shut"))
+    url = provider.url("/v1/audio/transcriptions")
+    assert same(breaker_env, provider, late, "mime-replaced", url) == "replaced 0 200\n"
+    breaker_env.configure(f"[target {provider.key()}]\nfallback = other\n[fallback other]\nbase = http://localhost:1/v1\n"
+                          "model = *:x/{model}\n")
+    breaker_env.command("force", "--create", "open", provider.key())
+    assert breaker_env.run(late, "mime-replaced", url).stdout == b"replaced 0 503\n"
+    (event,) = breaker_env.events(event="refused", key=provider.key())
+    assert event["detail"] == "other: its model would change, and is not known"
+
+
 def test_another_request_of_the_same_handle(late, breaker_env, provider):
     """What is remembered of a request is forgotten with whatever tells it."""
     breaker_env.command("force", "--create", "open", provider.key("shut"))

@@ -12,7 +12,7 @@ VALGRIND = ["valgrind", "-q", "--error-exitcode=9"]
 NOT_HERE = {"crowd", "closed", "signed", "notify", "version"}
 MODES = sorted({mode for file in CURL.glob("client_*.c") for mode in re.findall(r'\{"([a-z0-9-]+)",', file.read_text())}
                | set(re.findall(r'\{"([a-z0-9-]+)",', (CURL / "client.c").read_text())))
-OTHERS = {"late": ["read-data", "copied", "copied-starved", "mime-copy", "methods", "curlu", "no-body", "error-buffer"],
+OTHERS = {"late": ["read-data", "copied", "copied-starved", "mime-copy", "mime-replaced", "methods", "curlu", "no-body", "error-buffer"],
           "tangle": ["stranger", "timer", "cleanup", "cleanup-body", "no-multi"],
           "answers": ["fork", "cut", "ignore-length", "large"]}
 

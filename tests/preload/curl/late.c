@@ -151,6 +151,34 @@ static void mime_of_a_copy(void)
     curl_mime_free(shut);
 }
 
+static size_t read_fine(char *buffer, size_t size, size_t count, void *data)
+{
+    bool *done = data;
+
+    if (*done || size * count < 4)
+        return 0;
+    *done = true;
+    memcpy(buffer, "fine", 4);
+    return 4;
+}
+
+/* A part that was given one content and then another, which only libcurl sees. */
+static void mime_replaced(void)
+{
+    CURL *easy = new_handle();
+    curl_mime *mime = curl_mime_init(easy);
+    curl_mimepart *part = curl_mime_addpart(mime);
+    bool done = false;
+
+    curl_mime_name(part, "model");
+    curl_mime_data(part, "shut", CURL_ZERO_TERMINATED);
+    curl_mime_data_cb(part, 4, read_fine, NULL, NULL, &done);
+    curl_easy_setopt(easy, CURLOPT_MIMEPOST, mime);
+    tell("replaced", easy, curl_easy_perform(easy));
+    curl_easy_cleanup(easy);
+    curl_mime_free(mime);
+}
+
 /* --- the same handle, another request -----------------------------------------------------------
  */
 
@@ -274,6 +302,7 @@ int main(int argc, char **argv)
                                         {"copied", copied_while_read},
                                         {"copied-starved", copied_without_memory},
                                         {"mime-copy", mime_of_a_copy},
+                                        {"mime-replaced", mime_replaced},
                                         {"methods", methods},
                                         {"curlu", curlu_taken_away},
                                         {"no-body", no_body},
