@@ -132,7 +132,8 @@ void call_return_side(struct call_side *side, uint64_t now);
 /* call_events.c: what the log is told. */
 void call_log_change(const struct call *call, bool model, enum breaker_change change,
                      enum outcome_cause cause, unsigned status);
-void call_log_refusal(const struct call *call, uint64_t now);
+/* `passes`: no fallback took it, and it goes past the breaker. */
+void call_log_refusal(const struct call *call, uint64_t now, bool passes);
 /* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its
  * connect had failed. `failover`: it was not refused. */
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail);

@@ -53,7 +53,7 @@ void call_log_change(const struct call *call, bool model, enum breaker_change ch
 }
 
 /* A breaker that refuses is told of at the first refusal and then once in so long per key. */
-void call_log_refusal(const struct call *call, uint64_t now)
+void call_log_refusal(const struct call *call, uint64_t now, bool passes)
 {
     struct slot *slot = call->refusal.model ? call->model.slot : call->host.slot;
 
@@ -62,7 +62,7 @@ void call_log_refusal(const struct call *call, uint64_t now)
     if (!slot_log_is_due(&slot->refusal_logged_ns, now, CALL_LOG_QUIET_NS))
         return;
     struct log_event event = {
-        .event = "refused",
+        .event = passes ? "passed" : "refused",
         .key = key_of(call, call->refusal.model),
         .from = breaker_state_name(call->refusal.state),
         .cause = breaker_state_name(call->refusal.state),

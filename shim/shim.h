@@ -202,7 +202,7 @@ bool shim_detour_on_failure(const struct shim_call *call);
 /* The whole body, to stay until the end; or the model that the layer knows otherwise (SPAN_NONE:
  * that there is none). */
 void shim_detour_body(struct shim_detour *detour, struct span body);
-/* Is the model still to be known, and would a fallback of the chain change it? */
+/* Is the model still to be known, and does it matter to a fallback of the chain? */
 bool shim_detour_wants_model(const struct shim_detour *detour);
 void shim_detour_model(struct shim_detour *detour, struct span model);
 bool shim_detour_next(struct shim_detour *detour);

@@ -76,7 +76,7 @@ void shim_obeyed(struct shim_call *shim_call)
         return;
     call->refusal.obeyed = true;
     slot_count_refused(call->refusal.model ? call->model.slot : call->host.slot, call_stat_shard());
-    call_log_refusal(call, call->refusal.now_ns);
+    call_log_refusal(call, call->refusal.now_ns, false);
 }
 
 static struct call_side *sides_refuse(struct call *call, bool with_model, uint64_t now,
@@ -203,6 +203,7 @@ enum shim_verdict shim_exhausted(struct shim_call *shim_call)
     const struct breaker_admission refused = {.verdict = BREAKER_REFUSE};
     if (route_refuses(&side->policy, &refused))
         return SHIM_REFUSED;
+    call_log_refusal(call, call->refusal.now_ns, true);
     call->exhausted = true;
     call->state = CALL_OPEN;
     return shim_admit(shim_call);

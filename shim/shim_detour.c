@@ -16,7 +16,8 @@
 
 struct detour {
     struct call *from;
-    const struct policy *policy; /* `from`'s that has the chain */
+    const struct policy *policy; /* that has the chain: one of `from`'s, or `own` */
+    struct policy own;           /* of the model, which `from` did not know */
     const struct config *config;
     bool failover;       /* `from` failed; else it was refused */
     bool address_passed; /* fallback_address was a candidate, or is none */
@@ -66,12 +67,23 @@ static struct span known_model(const struct call *call)
     return call_knows_model(call) && !span_eq(model, SPAN_LIT("-")) ? model : SPAN_NONE;
 }
 
+static void go_by(struct detour *d, const struct policy *policy)
+{
+    d->policy = d->asked.policy = policy;
+    d->names = policy->allow_fallbacks ? span_str(policy->fallback) : SPAN_NONE;
+}
+
+/* Once; the chain is the model's from then on, if a model has a say (DESIGN, scope). */
 static void know_model(struct detour *d, struct span model)
 {
     if (d->asked.model.ptr || !model.ptr || model.len == 0 || model.len > sizeof d->model)
         return;
     memcpy(d->model, model.ptr, model.len);
     d->asked.model = span_of(d->model, model.len);
+    if (call_knows_model(d->from) || d->from->host_alone)
+        return;
+    config_policy(d->config, span_of(d->key.text, d->key.len), d->asked.model, &d->own);
+    go_by(d, &d->own);
 }
 
 /* With scope = host the key does not tell it. */
@@ -92,12 +104,11 @@ bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struc
     if (!shim_detour_possible(from))
         return false;
     d->from = call;
-    d->policy = call_chain_policy(call);
     d->config = call->config;
     d->failover = call->state != CALL_REFUSED;
-    d->names = span_str(d->policy->fallback);
     d->method = method;
-    d->asked = (struct fallback_call){.key = &d->key, .policy = d->policy, .model = SPAN_NONE};
+    d->asked = (struct fallback_call){.key = &d->key, .model = SPAN_NONE};
+    go_by(d, call_chain_policy(call));
     bool good = url_parse(url, &d->asked.url);
     if (port > 0)
         d->asked.url.port = port;
@@ -121,9 +132,11 @@ bool shim_detour_wants_model(const struct shim_detour *detour)
     const struct detour *d = (const struct detour *)(const void *)detour->opaque;
     struct span names = d->names, name;
 
-    while (!d->asked.model.ptr && fallback_next(&names, &name)) {
+    if (d->asked.model.ptr || d->key.shape.place == MODEL_NONE)
+        return false;
+    while (fallback_next(&names, &name)) {
         const struct config_fallback *fallback = config_fallback(d->config, name);
-        if (fallback && *fallback->models)
+        if (fallback && (*fallback->models || d->policy->holds_models))
             return true;
     }
     return false;

@@ -45,6 +45,7 @@ const char *explain_stop_reason(const struct explain_stop *stop)
         [FALLBACK_UNKNOWN] = "unknown",
         [FALLBACK_ITSELF] = "itself",
         [FALLBACK_NO_LLM_CALL] = "no_llm_call",
+        [FALLBACK_HELD] = "held",
         [FALLBACK_BASE] = "base",
         [FALLBACK_CLEAR_TEXT] = "clear_text",
         [FALLBACK_MODEL] = "model_not_listed",

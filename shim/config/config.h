@@ -36,6 +36,9 @@ struct policy {
     enum config_exhausted when_exhausted;
     bool should_retry;
     bool allow_fallbacks;
+    bool holds_models; /* of a key H, and of the model "-": a target of one of its models does not
+                          allow fallbacks, and has a say (scope): whose model is not known goes
+                          nowhere */
     bool allow_cleartext;
     enum config_failover failover;
     /* Texts of the configuration, as long as it lives; "" where there is none. */

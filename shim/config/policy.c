@@ -268,19 +268,34 @@ static void apply_layer(struct policy *policy, const struct layer *layer)
     }
 }
 
+/* Is it for a model of the host, and a hard stop? */
+static bool is_held_model(const struct target *target, struct span host)
+{
+    return layer_has(&target->layer, OPTION_allow_fallbacks) &&
+           target->layer.setting[OPTION_allow_fallbacks]->value.number == 0 &&
+           model_part(target).ptr && config_glob(host_part(target), host);
+}
+
 bool config_policy(const struct config *config, struct span host, struct span model,
                    struct policy *out)
 {
     bool listed = false;
 
     *out = config->base;
-    for (unsigned i = 0; i < config->target_count; i++)
-        if (target_matches(config->ranked[i], host, model)) {
-            apply_layer(out, &config->ranked[i]->layer);
+    for (unsigned i = 0; i < config->target_count; i++) {
+        const struct target *target = config->ranked[i];
+        if (target_matches(target, host, model)) {
+            apply_layer(out, &target->layer);
             listed = true;
+        } else if (!model.ptr || span_eq(model, SPAN_LIT("-"))) {
+            out->holds_models |= is_held_model(target, host);
         }
+    }
     apply_layer(out, &config->environment);
     apply_layer(out, &config->set);
+    out->holds_models &= out->scope == SCOPE_MODEL &&
+                         !layer_has(&config->environment, OPTION_allow_fallbacks) &&
+                         !layer_has(&config->set, OPTION_allow_fallbacks);
     /* A probe keeps its place for the longer of the two (DESIGN, State machine). */
     if (out->breaker.lease_ticks < out->breaker.open_ticks)
         out->breaker.lease_ticks = out->breaker.open_ticks;

@@ -71,7 +71,7 @@ static void put_message(struct out *out, const struct synthetic *s, unsigned sec
     put_json(out, s->key);
     put_text(out, " is ");
     put_text(out, s->by_hand ? "held open by hand" : s->state);
-    put_text(out, "; no request was sent");
+    put_text(out, "; the call was refused");
     if (s->by_hand)
         return;
     put_text(out, ". Retry in ");

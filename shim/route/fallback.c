@@ -15,6 +15,8 @@ const char *fallback_misfit_text(enum fallback_misfit misfit)
         return "it is where the call was going";
     case FALLBACK_NO_LLM_CALL:
         return "the call is no LLM call";
+    case FALLBACK_HELD:
+        return "its model is not known, and one of its host's may go nowhere";
     case FALLBACK_BASE:
         return "its URL does not begin with the target's base";
     case FALLBACK_CLEAR_TEXT:
@@ -302,6 +304,8 @@ enum fallback_misfit fallback_plan(const struct fallback_call *call,
         return FALLBACK_ITSELF;
     if (call->key->shape.place == MODEL_NONE)
         return FALLBACK_NO_LLM_CALL;
+    if (call->policy->holds_models && !is_model(call->model))
+        return FALLBACK_HELD;
     if (!split_path(call, &suffix))
         return FALLBACK_BASE;
     if (plan->replaces_model && plan->model_in_path && !suffix.model.ptr)
@@ -319,7 +323,7 @@ bool fallback_address(const struct policy *policy, struct span key, struct span 
     char there[ROUTE_HOST_MAX];
     struct url url;
 
-    if (!policy->allow_fallbacks || !*policy->fallback_address ||
+    if (!policy->allow_fallbacks || policy->holds_models || !*policy->fallback_address ||
         !url_parse(span_str(policy->fallback_address), &url))
         return false;
     *host = url.host;

@@ -24,6 +24,7 @@ enum fallback_misfit {
     FALLBACK_UNKNOWN,       /* there is no whole [fallback] of that name */
     FALLBACK_ITSELF,        /* it is where the call was going: same H, same M */
     FALLBACK_NO_LLM_CALL,   /* the call has no LLM shape */
+    FALLBACK_HELD,          /* its model is not known, and one of its host's may go nowhere */
     FALLBACK_BASE,          /* its URL does not begin with the target's base, or that base has the
                                path's model in it, which is to be replaced */
     FALLBACK_CLEAR_TEXT,    /* https to clear text on another machine, without allow_cleartext */
@@ -84,8 +85,8 @@ bool fallback_model(const struct config_fallback *fallback, struct span model, c
 size_t fallback_base_len(struct span path, const struct shape *shape);
 
 /* Where connects to `key` (H) may go instead: the policy's fallback_address, unless that is `key`
- * itself (a target's glob may match it) or fallbacks are not allowed. `host` is borrowed from the
- * configuration. */
+ * itself (a target's glob may match it), or fallbacks are not allowed, or not for a model of the
+ * host that may be this one. `host` is borrowed from the configuration. */
 bool fallback_address(const struct policy *policy, struct span key, struct span *host,
                       uint16_t *port);
 

@@ -71,12 +71,12 @@ static inline struct span route_model(struct span model)
     return model;
 }
 
-/* Is there another place for a call of that shape? Only for LLM calls (fallback.h). `policy`: of M
- * where it is known and counts, else of H. */
+/* Is there another place for a call of that shape? A fallback is for LLM calls only (fallback.h).
+ * `policy`: of M where it is known and counts, else of H. */
 static inline bool route_has_chain(const struct policy *policy, enum model_place place)
 {
-    return place != MODEL_NONE && policy->allow_fallbacks &&
-           (*policy->fallback || *policy->fallback_address);
+    return policy->allow_fallbacks &&
+           (*policy->fallback_address || (*policy->fallback && place != MODEL_NONE));
 }
 
 /* Does this keep the call from going, where no fallback takes it? What the breaker refuses passes,

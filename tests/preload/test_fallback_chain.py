@@ -11,6 +11,7 @@ from curl_lines import lines_of
 from fallbacks import PLAIN, SECOND_KEY, STREAM, Fallback, Remote, chain, chat, is_refused, reasons, target
 from provider import Answer, wait_until
 from servers import free_port
+from support import PYTHON
 
 ENVIRONMENT = {"SECOND_KEY": SECOND_KEY}
 BODY = chat("m")
@@ -389,6 +390,54 @@ def test_a_body_that_was_read_passes_whole(way, sized, breaker_env, provider, se
         done = curl.perform(name="a")
     assert (done.code, done.status, done.url) == (0, 200, provider.url())
     assert provider.seen()[0].body == BODY.encode()
+
+
+@pytest.mark.parametrize("way", ["whole", "pulled", "rewound", "compressed", "connect"])
+@pytest.mark.parametrize("how", ["refused", "fails"])
+def test_a_model_that_may_go_nowhere(how, way, breaker_env, provider, second):
+    """Nor may a call that might be for it: its model is not known, or not yet."""
+    text = chain(provider, Fallback("second", second.provider, model=None))
+    if way == "connect":
+        text = f"[target {provider.key()}]\nfallback_address = {second.provider.host}:{second.provider.port}\n"
+    breaker_env.configure(text + f"[target {provider.key('held*')}]\nallow_fallbacks = false\n", open_seconds=60)
+    provider.refuse()
+    if how == "refused":
+        breaker_env.command("trip", "--create", provider.key())
+    body = chat("held-1")
+    with Remote(breaker_env) as curl:
+        curl.new(name="a")
+        curl.set("a", URL=provider.url())
+        if way in ("pulled", "rewound"):
+            curl.source(name="a", body=body, seek=way == "rewound", sized=True, way="POST")
+        else:
+            curl.set("a", POSTFIELDS="\x1f\x8b" + body if way == "compressed" else body)
+        done = curl.perform(name="a")
+    assert is_refused(done) if how == "refused" else done.code == 7
+    if way == "connect" and how == "refused":
+        code = ("import urllib.request as r\ntry: r.urlopen(r.Request(%r, %r))\nexcept OSError as e: print(e.reason.errno)"
+                % (provider.url(), body.encode()))
+        assert breaker_env.run(PYTHON, "-c", code).stdout == b"111\n"
+    assert second.provider.accepted == 0
+
+
+def test_other_calls_go_to_the_address_too(breaker_env, provider, second):
+    """It serves the same name: files and lists are there as well. A fallback's are others."""
+    address = f"fallback_address = {second.provider.host}:{second.provider.port}"
+    breaker_env.configure(chain(provider, second) + f"[target 127.0.0.1:*]\n{address}\n", open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key())
+    with Remote(breaker_env) as curl:
+        done = curl.call(URL=provider.url("/v1/files"))
+        assert (done.status, done.url) == (200, provider.url("/v1/files"))
+    assert second.provider.seen()[0].headers["host"] == provider.key()
+
+
+def test_a_pass_has_its_line(breaker_env, call, provider, second):
+    breaker_env.configure(chain(provider, second, when_exhausted="pass"), open_seconds=60)
+    for key in (provider.key(), second.key()):
+        breaker_env.command("trip", "--create", key)
+    assert [call().url for _ in range(2)] == [provider.url()] * 2
+    (event,) = breaker_env.events(event="passed")
+    assert (event["key"], event["from"], event["detail"]) == (provider.key(), "open", "second: its breaker refuses")
 
 
 def test_after_a_pass_the_url_is_its_own(breaker_env, call, provider, second):

@@ -246,9 +246,43 @@ static void many_problems_leave_the_rest(void **state)
     assert_false(problems[100].skipped);
 }
 
+/* Where the host's breaker is the only one no target of a model has a say. */
+static void who_holds_a_model(void **state)
+{
+    static const struct {
+        const char *ini;
+        bool holds;
+    } files[] = {
+        {"[target c]\nmatch = a.example/n*\nallow_fallbacks = false\n", true},
+        {"[target c]\nmatch = *.example/n\nallow_fallbacks = false\n"
+         "[target a.example]\nfailure_threshold = 2\n",
+         true},
+        {"[target a.example]\nscope = host\n"
+         "[target c]\nmatch = a.example/n\nallow_fallbacks = false\n",
+         false},
+        {"[target c]\nmatch = b.example/n\nallow_fallbacks = false\n", false},
+        {"[target c]\nmatch = a.example/n\nallow_fallbacks = true\n", false},
+        {"[target a.example]\nallow_fallbacks = false\n", false},
+    };
+    struct policy policy;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        struct config *config = load_good(files[i].ini);
+        config_policy(config, SPAN_LIT("a.example"), SPAN_NONE, &policy);
+        assert_int_equal(policy.holds_models, files[i].holds);
+        config_policy(config, SPAN_LIT("a.example"), SPAN_LIT("-"), &policy);
+        assert_int_equal(policy.holds_models, files[i].holds);
+        config_policy(config, SPAN_LIT("a.example"), SPAN_LIT("n"), &policy);
+        assert_false(policy.holds_models);
+        config_free(config);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_holds_a_model),
         cmocka_unit_test(a_whole_one_has_everything),
         cmocka_unit_test(one_with_anything_wrong_is_left_out),
         cmocka_unit_test(variables_are_looked_up_only_when_asked),

@@ -228,9 +228,15 @@ static void body_whose_chain(void)
     CHECK(ask("n") == SHIM_REFUSED && !shim_detour_possible(&call) && !begin("n"));
     struct shim_request request = request_to(URL, true);
     CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY && shim_admit(&call) == SHIM_REFUSED);
-    CHECK(begin(NULL) && !shim_detour_next(&way)); /* H's, which cannot put its model in yet */
+    CHECK(begin(NULL) && !shim_detour_next(&way)); /* it might be the one that goes nowhere */
+    CHECK(shim_exhausted(&call) == SHIM_REFUSED);
+    shim_obeyed(&call);
+    CHECK(strstr(logged("refused", 0),
+                 "three: its model is not known, and one of its host's may go nowhere"));
     shim_detour_end(&way);
-    CHECK(begin("m") && taken_by("three"));
+    CHECK(begin("m") && taken_by("one")); /* its model's, once that is known */
+    shim_detour_end(&way);
+    CHECK(begin("n") && !shim_detour_next(&way));
     clean_up();
 }
 

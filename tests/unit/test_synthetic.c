@@ -104,7 +104,7 @@ static void test_held_open_by_hand(void **state)
     render(&s);
     assert_header("X-Breaker-State: forced_open");
     assert_header("Retry-After: 30");
-    assert_non_null(strstr(body, "gpt-4o is held open by hand; no request was sent\""));
+    assert_non_null(strstr(body, "gpt-4o is held open by hand; the call was refused\""));
     assert_null(strstr(body, "Retry in"));
 }
 
@@ -122,7 +122,7 @@ static void test_head_only(void **state)
 }
 
 #define MESSAGE                                                                                    \
-    "libbreaker: the circuit breaker of api.openai.com/gpt-4o is open; no request was sent. "      \
+    "libbreaker: the circuit breaker of api.openai.com/gpt-4o is open; the call was refused. "      \
     "Retry in 30 s"
 
 static void test_dialects(void **state)
