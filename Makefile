@@ -193,8 +193,11 @@ check-fuzz: fuzzers
 	    sed -n 's/^stat::number_of_executed_units: */   inputs: /p' $$t.log; \
 	done
 
+# Most of a test is waiting for processes: one worker a core, and no more than four, since some of
+# them count what others of the machine do to them.
 check-clients: all benches
-	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider tests
+	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
+	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests
 
 # Not in check: minutes.
 check-valgrind: all
