@@ -33,7 +33,7 @@ static void feed_body(struct easy *easy)
  * host that libcurl takes: it says so itself. */
 static bool request_of(struct easy *easy, struct shim_request *request, char **owned)
 {
-    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+    uint16_t port = curl_options_port(&easy->options);
 
     *owned = NULL;
     if (curl_url_know(easy)) {
@@ -47,8 +47,8 @@ static bool request_of(struct easy *easy, struct shim_request *request, char **o
     }
     request->method = span_str(curl_options_method(&easy->options));
     request->reroutes = true;
-    if (port->set && port->number > 0 && port->number < 65536)
-        request->port = (uint16_t)port->number;
+    if (port > 0)
+        request->port = port;
     return true;
 }
 

@@ -91,14 +91,14 @@ static void override_address(struct easy *easy)
 static bool plan_address(struct easy *easy)
 {
     struct detour *detour = easy->detour;
-    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
+    uint16_t port = curl_options_port(&easy->options);
     struct shim_request request;
     char *entry;
 
     if (!shim_request_of_url(span_str(detour->url), &request))
         return false;
-    if (port->set && port->number > 0)
-        request.port = (uint16_t)port->number;
+    if (port > 0)
+        request.port = port;
     if (asprintf(&entry, "%.*s:%u:%s", (int)request.host.len, request.host.ptr, request.port,
                  detour->way.address) < 0)
         return false;
@@ -167,15 +167,13 @@ static const char *plan(struct easy *easy)
 
 static bool begin(struct easy *easy, bool refused)
 {
-    const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
     struct detour *detour = calloc(1, sizeof *detour);
     char *owned = NULL;
     const char *url = detour ? curl_url_of(easy, &owned) : NULL;
 
     if (url && (detour->url = owned ? owned : strdup(url)) &&
         shim_detour_begin(&detour->way, &easy->call, span_str(curl_options_method(&easy->options)),
-                          span_str(detour->url),
-                          port->set && port->number > 0 ? (uint16_t)port->number : 0)) {
+                          span_str(detour->url), curl_options_port(&easy->options))) {
         detour->refused = refused;
         detour->follows = !refused || easy->body_shown > 0;
         easy->detour = detour;

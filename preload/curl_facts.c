@@ -104,9 +104,9 @@ static bool redirected_away(const struct easy *easy)
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
     if (url && effective && shim_request_of_url(span_str(url), &first) &&
         shim_request_of_url(span_str(effective), &last)) {
-        const struct shadow_value *port = &easy->options.value[SHADOW_PORT];
-        if (port->set && port->number > 0 && !port->overridden)
-            first.port = (uint16_t)port->number;
+        uint16_t port = curl_options_port(&easy->options);
+        if (port > 0 && !easy->options.value[SHADOW_PORT].overridden)
+            first.port = port;
         away = !span_ieq(first.host, last.host) || first.port != last.port;
     }
     free(owned);

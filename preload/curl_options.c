@@ -307,6 +307,13 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
 
 /* --- what the request is ------------------------------------------------------------------ */
 
+uint16_t curl_options_port(const struct curl_options *options)
+{
+    const struct shadow_value *port = &options->value[SHADOW_PORT];
+
+    return port->set && port->number > 0 && port->number < 65536 ? (uint16_t)port->number : 0;
+}
+
 const char *curl_options_method(const struct curl_options *options)
 {
     static const char *const names[] = {

@@ -174,6 +174,9 @@ void curl_options_release(struct curl_options *options, enum shadow_index index)
 /* Lets URLs of http and https pass where the application allows some protocols only. */
 void curl_options_allow_http(struct curl_options *options, real_t real, CURL *easy);
 
+/* The port that CURLOPT_PORT has libcurl connect to; 0: the URL's own. */
+uint16_t curl_options_port(const struct curl_options *options);
+
 /* "POST", … For methods that are not CUSTOMREQUEST's always the same pointer. */
 const char *curl_options_method(const struct curl_options *options);
 enum body_source curl_options_body(const struct curl_options *options);
