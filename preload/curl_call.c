@@ -113,13 +113,10 @@ static void admit(struct easy *easy)
 {
     if (shim_detour_possible(&easy->call))
         easy->began_ns = shim_mono_ns();
-    if (shim_admit(&easy->call) == SHIM_ADMITTED) {
-        easy->fails_over = shim_detour_on_failure(&easy->call);
-        curl_call_prepare(easy);
-        return;
-    }
     easy->fails_over = shim_detour_on_failure(&easy->call);
-    if (!curl_detour_next(easy))
+    if (shim_admit(&easy->call) == SHIM_ADMITTED)
+        curl_call_prepare(easy);
+    else if (!curl_detour_next(easy))
         curl_call_give_up(easy);
 }
 

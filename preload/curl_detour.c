@@ -110,8 +110,7 @@ static bool plan_address(struct easy *easy)
     return detour->connect_to != NULL;
 }
 
-/* What is left of the caller's time for all of it; 0: it sets none; -1: none. Each connect may take
- * as long as the caller allows for one. */
+/* What is left of the caller's time for all of it; 0: it sets none; -1: none. */
 static long time_left_ms(const struct easy *easy)
 {
     const struct shadow_value *timeout = &easy->options.value[SHADOW_TIMEOUT_MS];
@@ -124,8 +123,10 @@ static long time_left_ms(const struct easy *easy)
 
 void curl_detour_override_time(struct easy *easy)
 {
-    if (easy->detour && easy->detour->follows && time_left_ms(easy) != 0)
-        override_number(easy, SHADOW_TIMEOUT_MS, time_left_ms(easy) > 0 ? time_left_ms(easy) : 1);
+    long left_ms = easy->detour && easy->detour->follows ? time_left_ms(easy) : 0;
+
+    if (left_ms != 0)
+        override_number(easy, SHADOW_TIMEOUT_MS, left_ms > 0 ? left_ms : 1);
 }
 
 /* False: no memory for it; the handle is as it was. */
@@ -209,9 +210,8 @@ bool curl_detour_next(struct easy *easy)
     return (easy->detour || begin(easy, true)) && try_candidates(easy);
 }
 
-#define EARLY_DATA                                                                                 \
-    (1L << 6) /* CURLSSLOPT_EARLYDATA, since 8.11: the handshake carries a request                 \
-               */
+/* CURLSSLOPT_EARLYDATA, since 8.11: the handshake carries a request. */
+#define EARLY_DATA (1L << 6)
 
 /* Was the host of the application's own call not to be reached? Whether it counts is the door's to
  * say. */

@@ -44,7 +44,7 @@ bool curl_detour_fail_over(struct easy *easy, CURLcode result);
 bool curl_detour_may_fail_over(const struct easy *easy);
 
 /* A transfer that follows another one of its call has what is left of its caller's time for all of
- * it, and for each connect as long as the caller allows for one. */
+ * it. For its connect it has as long as the caller allows for one: that is no part of it. */
 void curl_detour_override_time(struct easy *easy);
 
 /* Puts back what is no option, and keeps what libcurl forgets when options are set. Before those

@@ -18,8 +18,8 @@
 
 #include <netdb.h>
 
-#define SOCK_FALLBACK_NAMES                                                                        \
-    16 /* known at a time; then the one that was not asked for longest goes */
+/* Known at a time; then the one that was not asked for longest goes. */
+#define SOCK_FALLBACK_NAMES     16
 #define SOCK_FALLBACK_PER_KIND  4 /* addresses of a name, IPv4 and IPv6 each */
 #define SOCK_FALLBACK_ADDRESSES (2 * SOCK_FALLBACK_PER_KIND)
 #define SOCK_FALLBACK_FRESH_NS  (UINT64_C(60) * 1000000000)
