@@ -166,7 +166,8 @@ static enum shim_need open_call(struct easy *easy)
 static void begin(struct easy *easy)
 {
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
-    easy->answered = easy->rerouted = easy->refused = easy->paused = easy->fails_over = false;
+    easy->answered = easy->rerouted = easy->superseded = false;
+    easy->paused = easy->fails_over = false;
     easy->body_shown = 0;
     easy->source.known = false;
     easy->url_doubtful |= easy->options.value[SHADOW_CURLU].pointer != NULL;
@@ -205,7 +206,7 @@ void curl_call_answer(struct easy *easy)
     if (easy->detour && easy->detour->going)
         shim_detour_skip(&easy->detour->way, "its breaker refuses");
     curl_call_put_back(easy);
-    easy->refused = false;
+    easy->superseded = false;
     if (errors) /* of the transfer that the application never learns of */
         errors[0] = '\0';
     if (easy->detour)
@@ -222,7 +223,7 @@ bool curl_call_goes_on(struct easy *easy, CURLcode result)
 {
     bool goes_on = true;
 
-    if (easy->refused)
+    if (easy->superseded)
         GUARD_ERRNO(curl_call_answer(easy));
     else if (result != CURLE_OK && curl_detour_may_fail_over(easy))
         GUARD_ERRNO(goes_on = curl_detour_fail_over(easy, result));

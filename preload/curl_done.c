@@ -97,12 +97,12 @@ static bool is_ours(struct easy *easy, CURLcode result)
 {
     struct multi *multi = easy->multi;
 
-    if (easy->refused)
+    if (easy->superseded)
         return true;
     if (!multi || !multi->in_round || !curl_detour_fail_over(easy, result))
         return false;
-    easy->refused = easy->prepared = true;
-    LL_PREPEND2(multi->refused, easy, next_refused);
+    easy->superseded = easy->prepared = true;
+    LL_PREPEND2(multi->superseded, easy, next_superseded);
     return true;
 }
 

@@ -20,11 +20,19 @@ static struct multi *multi_of(real_t real, CURLM *handle)
     return multi ? multi : easymap_add_multi(handle, real);
 }
 
+/* What getinfo tells is of the transfer before, until this one ran. */
+static void begin_transfer(const struct multi *multi, struct easy *easy)
+{
+    easy->added_round = multi->rounds;
+    easy->left_queue_ns = 0;
+    if (shim_admitted(easy->active))
+        easy->started_ns = clock_system.mono_ns();
+}
+
 void curl_multi_join(struct multi *multi, struct easy *easy)
 {
     easy->multi = multi;
-    easy->added_round = multi->rounds;
-    easy->left_queue_ns = 0;
+    begin_transfer(multi, easy);
     multi->fails_over |= curl_detour_may_fail_over(easy);
     multi->queues |= easy->options.value[SHADOW_PIPEWAIT].number != 0;
     DL_PREPEND2(multi->members, easy, previous_member, next_member);
@@ -36,10 +44,10 @@ static void leave(struct easy *easy)
     struct multi *multi = easy->multi;
 
     DL_DELETE2(multi->members, easy, previous_member, next_member);
-    if (easy->refused)
-        LL_DELETE2(multi->refused, easy, next_refused);
+    if (easy->superseded)
+        LL_DELETE2(multi->superseded, easy, next_superseded);
     curl_done_forget(easy);
-    easy->refused = easy->prepared = easy->stranded = false;
+    easy->superseded = easy->prepared = easy->stranded = false;
     easy->multi = NULL;
 }
 
@@ -60,8 +68,6 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
     if (!multi)
         return real->multi_add_handle(handle, easy_handle);
     curl_call_begin(easy);
-    if (shim_admitted(easy->active))
-        easy->started_ns = clock_system.mono_ns();
     curl_multi_join(multi, easy); /* first: libcurl's timer callback may run inside add_handle */
     CURLMcode result = real->multi_add_handle(handle, easy_handle);
     if (result != CURLM_OK)
@@ -166,7 +172,7 @@ CURLMcode hook_multi_cleanup(real_t real, CURLM *handle)
     return result;
 }
 
-/* --- handles whose body showed a refused model --------------------------------------------- */
+/* --- handles whose transfer is superseded -------------------------------------------------- */
 
 /* libcurl did not take the handle back (a timer callback that says no, no memory): it ends here,
  * and the application is told as it is of any transfer. */
@@ -179,26 +185,17 @@ static void strand(struct easy *easy, CURLMcode why)
                    why == CURLM_OUT_OF_MEMORY ? CURLE_OUT_OF_MEMORY : CURLE_ABORTED_BY_CALLBACK);
 }
 
-/* What getinfo tells is of the transfer before, until it ran. */
-static void begin_anew(const struct multi *multi, struct easy *easy)
-{
-    easy->added_round = multi->rounds;
-    easy->left_queue_ns = 0;
-    if (shim_admitted(easy->active))
-        easy->started_ns = clock_system.mono_ns();
-}
-
-/* Takes it out (its DONE is dropped with it) and adds it again with our answer prepared. False: we
- * are inside a callback, and the perform around it does it. */
-static bool answer_instead(struct multi *multi, struct easy *easy, int *running)
+/* Takes it out (its DONE is dropped with it) and adds it again with our answer, or its way to a
+ * fallback, prepared. False: we are inside a callback, and the perform around it does it. */
+static bool add_anew(struct multi *multi, struct easy *easy, int *running)
 {
     if (multi->real->multi_remove_handle(multi->handle, easy->handle) != CURLM_OK)
         return false;
-    multi->refused = easy->next_refused;
+    multi->superseded = easy->next_superseded;
     if (!easy->prepared)
         curl_call_answer(easy);
-    easy->refused = easy->prepared = false;
-    begin_anew(multi, easy);
+    easy->superseded = easy->prepared = false;
+    begin_transfer(multi, easy);
     CURLMcode result = multi->real->multi_add_handle(multi->handle, easy->handle);
     if (result != CURLM_OK)
         strand(easy, result);
@@ -217,8 +214,8 @@ static void note_starts(struct multi *multi)
             easy->left_queue_ns = clock_system.mono_ns();
 }
 
-/* After a real perform: whoever was refused in it, or failed over, runs on, so that `running` never
- * falls to 0 before the answer was given, and loops do not leave. */
+/* After a real perform: whose transfer was superseded in it runs on, so that `running` never falls
+ * to 0 before the answer was given, and loops do not leave. */
 static void end_round(CURLM *handle, int *running)
 {
     struct multi *multi = easymap_multi(handle);
@@ -229,7 +226,7 @@ static void end_round(CURLM *handle, int *running)
         note_starts(multi);
     if (multi->fails_over)
         curl_done_read_ahead(multi);
-    while (multi->refused && answer_instead(multi, multi->refused, running))
+    while (multi->superseded && add_anew(multi, multi->superseded, running))
         ;
     multi->in_round = false;
 }

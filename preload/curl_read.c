@@ -66,10 +66,10 @@ static bool is_refused(struct easy *easy, const char *buffer, size_t len)
 
 static size_t refuse(struct easy *easy)
 {
-    easy->refused = true;
+    easy->superseded = true;
     if (easy->multi) {
-        easy->next_refused = easy->multi->refused;
-        easy->multi->refused = easy;
+        easy->next_superseded = easy->multi->superseded;
+        easy->multi->superseded = easy;
     }
     return CURL_READFUNC_ABORT;
 }
@@ -78,7 +78,7 @@ static size_t read_watched(char *buffer, size_t size, size_t count, void *data)
 {
     struct easy *easy = data;
 
-    if (easy->refused) /* asked once more on the way out */
+    if (easy->superseded) /* asked once more on the way out */
         return CURL_READFUNC_ABORT;
     size_t got = curl_read_application(easy, buffer, size * count);
     bool refused = false;

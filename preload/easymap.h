@@ -41,7 +41,7 @@ struct easy {
     struct detour *detour; /* on the way to a fallback, or looking for one (curl_detour.h) */
     struct multi *multi;   /* added to; NULL outside */
     struct easy *previous_member, *next_member; /* in multi->members */
-    struct easy *next_refused;                  /* in multi->refused */
+    struct easy *next_superseded;               /* in multi->superseded */
     uint64_t added_round;                       /* multi->rounds when it was added to it */
     uint64_t started_ns;                        /* CLOCK_MONOTONIC when it was added to its multi */
     uint64_t left_queue_ns; /* when it was first seen to have left that multi's queue; 0: not yet */
@@ -58,13 +58,14 @@ struct easy {
     bool url_doubtful;           /* a CURLU was used, and no URL set since (curl_call.c) */
     bool unreliable;             /* the shadow is not to be trusted: the handle runs uncovered */
     bool performing;             /* inside its own curl_easy_perform */
-    bool refused;                /* our read callback refused the model: to be answered by us */
+    bool superseded;             /* the transfer under way is not what the application gets: its
+                                    model was refused late, or its connect failed */
     bool synthetic;              /* our answer is under way */
     bool answered;               /* the last answer was ours: getinfo tells the application's URL */
     bool answered_https;
     bool rerouted;   /* the last answer was a fallback's: getinfo tells its URL */
     bool fails_over; /* when it cannot connect, it may go to a fallback */
-    bool prepared;   /* `refused`, and what follows is prepared already */
+    bool prepared;   /* `superseded`, and what follows is prepared already */
     bool paused;
     struct easy *next_unread; /* in multi->unread, while `done_unread` */
     bool done_unread;
@@ -83,7 +84,7 @@ struct multi {
     real_t real;
     struct easy *members;
     uint64_t rounds;            /* performs so far, the one under way included */
-    struct easy *refused;       /* to be answered by us after the perform under way */
+    struct easy *superseded;    /* to be added anew after the perform under way */
     struct easy *unread, *last; /* whose DONE we read and the application did not; oldest first */
     bool queues;                /* a member may wait in it before it connects */
     bool fails_over;            /* a member may, when it cannot connect */
