@@ -21,19 +21,19 @@ static struct multi *multi_of(real_t real, CURLM *handle)
 }
 
 /* What getinfo tells is of the transfer before, until this one ran. */
-static void begin_transfer(const struct multi *multi, struct easy *easy)
+static void begin_transfer(struct multi *multi, struct easy *easy)
 {
     easy->added_round = multi->rounds;
     easy->left_queue_ns = 0;
     if (shim_admitted(easy->active))
         easy->started_ns = clock_system.mono_ns();
+    multi->fails_over |= curl_detour_may_fail_over(easy);
 }
 
 void curl_multi_join(struct multi *multi, struct easy *easy)
 {
     easy->multi = multi;
     begin_transfer(multi, easy);
-    multi->fails_over |= curl_detour_may_fail_over(easy);
     multi->queues |= easy->options.value[SHADOW_PIPEWAIT].number != 0;
     DL_PREPEND2(multi->members, easy, previous_member, next_member);
 }

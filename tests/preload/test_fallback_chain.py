@@ -377,6 +377,19 @@ def test_a_fallback_that_is_not_reached(base, mode, multi, breaker_env, call, pr
     assert any("first: " in reason for reason in reasons(breaker_env))
 
 
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+def test_a_fallback_after_a_late_refusal_is_not_reached(multi, breaker_env, provider, second, third, refusing):
+    """failover is the target's: of a refused call it keeps no fallback from handing on what it cannot be reached for."""
+    refusing(second, third, key=provider.key("m"), failover="off")
+    second.provider.refuse()
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url())
+        curl.source(name="a", body=BODY, seek=True, sized=True, way="POST", piece=700)
+        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+    assert (done.code, done.status, done.url) == (0, 200, third.url())
+    assert breaker_env.calls(second.key())["failure"] == 1
+
+
 @pytest.mark.parametrize("way, sized", [("POST", True), ("POST", False), ("UPLOAD", True)])
 def test_a_body_that_was_read_passes_whole(way, sized, breaker_env, provider, second):
     """It was read for a fallback that then was not there; the breaker lets the call pass."""
