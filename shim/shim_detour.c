@@ -134,7 +134,7 @@ bool shim_detour_wants_model(const struct shim_detour *detour)
 
     if (d->asked.model.ptr || d->key.shape.place == MODEL_NONE)
         return false;
-    while (fallback_next(&names, &name)) {
+    while (config_next_name(&names, &name)) {
         const struct config_fallback *fallback = config_fallback(d->config, name);
         if (fallback && (*fallback->models || d->policy->holds_models))
             return true;
@@ -188,22 +188,19 @@ static bool offer_address(struct shim_detour *detour, struct detour *d)
     return true;
 }
 
-static bool offer_fallback(struct shim_detour *detour, struct detour *d,
-                           const struct config_fallback *fallback)
+static void offer_fallback(struct shim_detour *detour, struct detour *d)
 {
     const struct fallback_plan *plan = &d->plan;
 
-    if (!url_parse(span_of(plan->url, plan->url_len), &d->there))
-        return false;
-    detour->name = fallback->name;
+    d->there = plan->there;
+    detour->name = plan->fallback->name;
     detour->url = plan->url;
     detour->address = NULL;
     detour->model = plan->replaces_model && !plan->model_in_path
                         ? span_of(plan->model, plan->model_len)
                         : SPAN_NONE;
     detour->foreign = plan->foreign;
-    detour->loopback = fallback->loopback;
-    return true;
+    detour->loopback = plan->fallback->loopback;
 }
 
 bool shim_detour_next(struct shim_detour *detour)
@@ -214,11 +211,13 @@ bool shim_detour_next(struct shim_detour *detour)
     shim_drop(&detour->call);
     if (offer_address(detour, d))
         return true;
-    while (fallback_next(&d->names, &name)) {
-        const struct config_fallback *fallback = config_fallback(d->config, name);
-        enum fallback_misfit misfit = fallback_plan(&d->asked, fallback, &d->plan);
-        if (misfit == FALLBACK_FITS && offer_fallback(detour, d, fallback))
+    while (config_next_name(&d->names, &name)) {
+        enum fallback_misfit misfit =
+            fallback_plan(&d->asked, config_fallback(d->config, name), &d->plan);
+        if (misfit == FALLBACK_FITS) {
+            offer_fallback(detour, d);
             return true;
+        }
         char text[64];
         snprintf(text, sizeof text, "%.*s", (int)name.len, name.ptr);
         tell(d, text, fallback_misfit_text(misfit));

@@ -65,13 +65,10 @@ void explain_own_url(const struct explanation *explanation, char buf[FALLBACK_UR
 /* To the same (scheme, host, port) all of the query goes; it is not shown all the same. */
 static void show_plan(const struct fallback_plan *plan, char buf[FALLBACK_URL_MAX])
 {
-    struct span url = span_of(plan->url, plan->url_len), query = SPAN_NONE;
-    const char *mark = memchr(url.ptr, '?', url.len);
+    struct span url = span_of(plan->url, plan->url_len), query = plan->there.query;
 
-    if (mark) {
-        query = span_skip(url, (size_t)(mark - url.ptr) + 1);
-        url.len = (size_t)(mark - url.ptr);
-    }
+    if (query.ptr) /* and the '?' */
+        url.len -= query.len + 1;
     write_url(buf, &url, 1, query);
 }
 
@@ -163,7 +160,6 @@ static void add_fallback(const struct cli_context *context, struct explanation *
     static struct fallback_plan plan;
     const struct config_fallback *fallback = config_fallback(context->config, name);
     struct explain_stop *stop = add(out, EXPLAIN_FALLBACK, name);
-    struct url there;
 
     if (!stop)
         return;
@@ -173,11 +169,9 @@ static void add_fallback(const struct cli_context *context, struct explanation *
         show_plan(&plan, stop->url);
         why = judge_headers(fallback, &stop->culprit);
     }
-    if (why == FALLBACK_FITS && !url_parse(span_of(plan.url, plan.url_len), &there))
-        why = FALLBACK_UNKNOWN;
     if (why == FALLBACK_FITS)
-        ask(context, out, &there, plan.model_len ? span_of(plan.model, plan.model_len) : SPAN_NONE,
-            now, stop);
+        ask(context, out, &plan.there,
+            plan.model_len ? span_of(plan.model, plan.model_len) : SPAN_NONE, now, stop);
     else
         misfit(stop, why);
 }
@@ -196,7 +190,7 @@ bool explain_list_chain(const struct cli_context *context, struct explanation *o
         return false;
     if (*call.policy->fallback_address)
         add_address(context, out, &call, now);
-    while (fallback_next(&names, &name))
+    while (config_next_name(&names, &name))
         add_fallback(context, out, &call, name, now);
     return true;
 }

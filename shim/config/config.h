@@ -167,6 +167,9 @@ struct config_fallback {
 const struct config_fallback *config_fallback(const struct config *config, struct span name);
 /* In file order; NULL past the end. */
 const struct config_fallback *config_fallback_at(const struct config *config, unsigned index);
+/* Takes the next name off a list of them, separated by commas or blanks; false at its end. Between
+ * two commas there is an empty one, which policy.fallback never has. */
+bool config_next_name(struct span *names, struct span *name);
 
 /* Glob over spans: '*' any run, '?' one byte; nothing else is special. Linear in practice. */
 bool config_glob(struct span pattern, struct span text);

@@ -170,7 +170,7 @@ static void set_model(struct load *load, struct span key, struct span text)
     fallback->is.models = fallback->models;
     if (text.len == 0)
         refuse(load, key, "GLOB:NAME, ...", "nothing");
-    while (value_next_name(&text, &item)) {
+    while (config_next_name(&text, &item)) {
         const char *fault = fault_of_item(item);
         if (!fault && add_model(fallback, item))
             continue;

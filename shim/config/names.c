@@ -10,7 +10,7 @@ bool names_add(struct load *load, struct layer *layer, unsigned line, struct spa
 {
     struct span name;
 
-    while (value_next_name(&names, &name)) {
+    while (config_next_name(&names, &name)) {
         struct load_name *entry = arena_alloc(&load->config->memory, sizeof *entry + name.len);
         if (!entry)
             return false;
@@ -74,7 +74,7 @@ static bool is_listed(const struct value *value, struct span wanted)
 {
     struct span rest = span_str(value->text), name;
 
-    while (value_next_name(&rest, &name))
+    while (config_next_name(&rest, &name))
         if (span_eq(name, wanted))
             return true;
     return false;

@@ -107,7 +107,7 @@ static bool is_control(char c)
     return (unsigned char)c < 0x20 || c == 0x7f;
 }
 
-bool value_next_name(struct span *names, struct span *name)
+bool config_next_name(struct span *names, struct span *name)
 {
     size_t len = 0;
 
@@ -138,7 +138,7 @@ static bool parse_names(struct span text, struct value *value)
 {
     struct span name;
 
-    while (value_next_name(&text, &name)) {
+    while (config_next_name(&text, &name)) {
         for (size_t i = 0; i < name.len; i++)
             if (is_control(name.ptr[i]))
                 return false;

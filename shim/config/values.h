@@ -25,9 +25,6 @@ static inline bool value_is_list(const struct option *option)
     return option->type == VALUE_STATUS || option->type == VALUE_NAMES;
 }
 
-/* Takes the next name off a list of them, separated by commas or blanks; false at its end. Between
- * two commas there is an empty one. */
-bool value_next_name(struct span *names, struct span *name);
 /* Adds one to the text of a list; false: there is no room. */
 bool value_add_name(struct value *value, struct span name);
 

@@ -33,29 +33,6 @@ const char *fallback_misfit_text(enum fallback_misfit misfit)
     return "";
 }
 
-/* --- lists ----------------------------------------------------------------------------------- */
-
-static struct span take_item(struct span *list, const char *stops)
-{
-    size_t len = 0;
-
-    while (len < list->len && !strchr(stops, list->ptr[len]))
-        len++;
-    struct span item = span_of(list->ptr, len);
-    *list = span_skip(*list, len + 1);
-    return item;
-}
-
-bool fallback_next(struct span *names, struct span *name)
-{
-    do {
-        if (names->len == 0)
-            return false;
-        *name = take_item(names, ", \t");
-    } while (name->len == 0);
-    return true;
-}
-
 /* --- the model ------------------------------------------------------------------------------- */
 
 /* Text that grows in a buffer and never beyond it. */
@@ -97,6 +74,16 @@ static bool name_model(struct span name, struct span model, char buf[MODEL_MAX],
     return !text.is_cut && is_model(span_of(buf, text.len));
 }
 
+/* Of a list that is not empty. */
+static struct span take_item(struct span *list, char stop)
+{
+    const char *end = memchr(list->ptr, stop, list->len);
+    struct span item = span_of(list->ptr, end ? (size_t)(end - list->ptr) : list->len);
+
+    *list = span_skip(*list, item.len + 1);
+    return item;
+}
+
 bool fallback_model(const struct config_fallback *fallback, struct span model, char buf[MODEL_MAX],
                     size_t *len)
 {
@@ -107,8 +94,8 @@ bool fallback_model(const struct config_fallback *fallback, struct span model, c
     if (items.len == 0)
         return name_model(SPAN_LIT("{model}"), model, buf, len);
     while (items.len > 0) {
-        struct span name = take_item(&items, ",");
-        struct span glob = take_item(&name, ":");
+        struct span name = take_item(&items, ',');
+        struct span glob = take_item(&name, ':');
         if (config_glob(span_trim(glob), model))
             return name_model(span_trim(name), model, buf, len);
     }
@@ -275,7 +262,9 @@ static enum fallback_misfit plan_url(const struct fallback_call *call, const str
     append_query(&url, call->url.query, plan->foreign);
     plan->url_len = url.len;
     plan->url[url.len] = '\0';
-    return url.is_cut ? FALLBACK_TOO_LONG : FALLBACK_FITS;
+    if (url.is_cut)
+        return FALLBACK_TOO_LONG;
+    return url_parse(span_of(plan->url, url.len), &plan->there) ? FALLBACK_FITS : FALLBACK_UNKNOWN;
 }
 
 /* --- the plan -------------------------------------------------------------------------------- */

@@ -55,10 +55,8 @@ struct fallback_plan {
     size_t url_len;
     char model[MODEL_MAX];
     char url[FALLBACK_URL_MAX]; /* NUL-terminated */
+    struct url there;           /* the same taken apart; points into it */
 };
-
-/* Takes the next name off a list as policy.fallback has it; false at its end. */
-bool fallback_next(struct span *names, struct span *name);
 
 /* The plan to take the call to `fallback`; *plan is complete only where it fits. Variables are not
  * looked at (fallback_header). */

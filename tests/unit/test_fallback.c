@@ -10,24 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* --- lists and models ------------------------------------------------------------------------ */
-
-static void names(void **state)
-{
-    struct span list = SPAN_LIT(" ,one, two,,\tthree four ,"), name;
-
-    (void)state;
-    for (unsigned i = 0; i < 4; i++) {
-        static const char *const expected[] = {"one", "two", "three", "four"};
-        assert_true(fallback_next(&list, &name));
-        assert_true(span_eq(name, span_str(expected[i])));
-    }
-    assert_false(fallback_next(&list, &name));
-    list = SPAN_NONE;
-    assert_false(fallback_next(&list, &name));
-    list = SPAN_LIT(", \t");
-    assert_false(fallback_next(&list, &name));
-}
+/* --- models ---------------------------------------------------------------------------------- */
 
 static void assert_model(const char *models, struct span model, const char *expected)
 {
@@ -481,7 +464,6 @@ static void texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names),
         cmocka_unit_test(models),
         cmocka_unit_test(bases),
         cmocka_unit_test(urls),

@@ -121,6 +121,23 @@ static void assert_text(enum config_option option, const char *text, const char 
     assert_string_equal(value.text, expected);
 }
 
+static void names_are_taken_off_a_list(void **state)
+{
+    static const char *const expected[] = {"one", "two", "", "three", "four"};
+    struct span list = SPAN_LIT(" one, two,,\tthree four ,"), name;
+
+    (void)state;
+    for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_true(config_next_name(&list, &name));
+        assert_true(span_eq(name, span_str(expected[i])));
+    }
+    assert_false(config_next_name(&list, &name));
+    list = SPAN_NONE;
+    assert_false(config_next_name(&list, &name));
+    list = SPAN_LIT(" \t");
+    assert_false(config_next_name(&list, &name));
+}
+
 static void names_are_listed_in_one_way(void **state)
 {
     (void)state;
@@ -248,6 +265,7 @@ int main(void)
         cmocka_unit_test(no_locale_matters),
         cmocka_unit_test(words),
         cmocka_unit_test(lists_add_up),
+        cmocka_unit_test(names_are_taken_off_a_list),
         cmocka_unit_test(names_are_listed_in_one_way),
         cmocka_unit_test(addresses_are_spelled_as_keys),
         cmocka_unit_test(this_machine_is_known),
