@@ -71,6 +71,15 @@ static inline struct span span_skip(struct span s, size_t n)
     return (struct span){s.ptr + n, s.len - n};
 }
 
+/* A C0 control character, or DEL: what no line, name or header may hold. */
+static inline bool span_has_control(struct span s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        if ((unsigned char)s.ptr[i] < 0x20 || s.ptr[i] == 0x7f)
+            return true;
+    return false;
+}
+
 /* Without blanks and tabs at both ends. */
 static inline struct span span_trim(struct span s)
 {

@@ -30,14 +30,6 @@ static char *keep(struct load *load, struct span key, struct span text)
     return copy;
 }
 
-static bool has_control(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.ptr[i] < 0x20 || text.ptr[i] == 0x7f)
-            return true;
-    return false;
-}
-
 /* --- sections ----------------------------------------------------------------------------------
  */
 
@@ -54,7 +46,7 @@ static bool is_good_name(struct span name)
     for (size_t i = 0; i < name.len; i++)
         if (strchr(", \t", name.ptr[i]))
             return false;
-    return name.len > 0 && !has_control(name);
+    return name.len > 0 && !span_has_control(name);
 }
 
 static struct fallback *add(struct load *load, struct span name)
@@ -133,7 +125,7 @@ static const char *fault_of_item(struct span item)
         return "no GLOB before the ':'";
     if (name.len == 0)
         return "no NAME behind the ':'";
-    if (has_control(item))
+    if (span_has_control(item))
         return "a control character";
     for (struct span rest = name; rest.len > 0;) {
         size_t model = span_starts(rest, SPAN_LIT("{model}")) ? sizeof "{model}" - 1 : 0;
@@ -204,7 +196,7 @@ static const char *fault_of_header(struct span name, struct span value, bool col
         return "a name that no header can have";
     if (value.len == 0)
         return "no value";
-    if (has_control(value))
+    if (span_has_control(value))
         return "a control character";
     while (variable_next(&value, &variable))
         ;

@@ -175,14 +175,6 @@ static bool take_scheme(struct span *text, struct span *scheme)
     return false;
 }
 
-static bool has_blank(struct span text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.ptr[i] <= 0x20 || text.ptr[i] == 0x7f)
-            return true;
-    return false;
-}
-
 const char *place_base_parse(struct span text, struct place_base *out)
 {
     struct place_base base;
@@ -191,7 +183,7 @@ const char *place_base_parse(struct span text, struct place_base *out)
 
     if (!take_scheme(&rest, &base.scheme))
         return "one without http:// or https://";
-    if (has_blank(text))
+    if (span_has_control(text) || memchr(text.ptr, ' ', text.len))
         return "one with a blank or a control character";
     if (memchr(rest.ptr, '?', rest.len) || memchr(rest.ptr, '#', rest.len))
         return "one with a query or a fragment";

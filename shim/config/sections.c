@@ -3,32 +3,20 @@
  * in fallbacks.c.
  */
 #include "config/load.h"
+#include "http/url.h"
 
 #include <stdio.h>
 
 static bool has_blank(struct span text)
 {
-    for (size_t i = 0; i < text.len; i++)
-        if ((unsigned char)text.ptr[i] <= 0x20 || text.ptr[i] == 0x7f)
-            return true;
-    return false;
-}
-
-/* ":PORT" at the end, colon included; empty when there is none. */
-static struct span port_of(struct span host)
-{
-    size_t at = host.len;
-
-    while (at > 0 && host.ptr[at - 1] != ':' && host.ptr[at - 1] != ']')
-        at--;
-    return at > 0 && host.ptr[at - 1] == ':' ? span_skip(host, at - 1) : span_skip(host, host.len);
+    return span_has_control(text) || (text.len > 0 && memchr(text.ptr, ' ', text.len));
 }
 
 /* Could what stands behind the last colon be the port of a key, or of a longer one that a glob
  * covers? A colon in brackets begins no port; nor may one in an address that a glob cuts. */
 static bool port_can_match(struct span host)
 {
-    struct span port = port_of(host);
+    struct span port = url_port_part(host);
 
     if (port.len == 0 || (strchr("[*?", host.ptr[0]) && strchr("*?", host.ptr[host.len - 1])))
         return true;
@@ -66,7 +54,7 @@ static bool set_pattern(struct target *target, struct span text)
 
     if (text.len >= CONFIG_PATTERN_MAX || model.len == 1 || has_blank(text) || never_matches(text))
         return false;
-    struct span port = port_of(host);
+    struct span port = url_port_part(host);
     struct span name = span_of(host.ptr, host.len - port.len);
     if (span_eq(port, SPAN_LIT(":443")))
         port.len = 0;

@@ -102,11 +102,6 @@ static bool parse_statuses(struct span text, struct status_set *set)
     return true;
 }
 
-static bool is_control(char c)
-{
-    return (unsigned char)c < 0x20 || c == 0x7f;
-}
-
 bool config_next_name(struct span *names, struct span *name)
 {
     size_t len = 0;
@@ -138,13 +133,9 @@ static bool parse_names(struct span text, struct value *value)
 {
     struct span name;
 
-    while (config_next_name(&text, &name)) {
-        for (size_t i = 0; i < name.len; i++)
-            if (is_control(name.ptr[i]))
-                return false;
-        if (name.len == 0 || !value_add_name(value, name))
+    while (config_next_name(&text, &name))
+        if (name.len == 0 || span_has_control(name) || !value_add_name(value, name))
             return false;
-    }
     return true;
 }
 

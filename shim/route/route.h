@@ -63,12 +63,9 @@ struct span route_model_in_path(const struct shape *shape, char buf[MODEL_MAX]);
 /* The model part of key M: SPAN_NONE, and a model that cannot be a key, are "-". */
 static inline struct span route_model(struct span model)
 {
-    if (!model.ptr || model.len == 0 || model.len > MODEL_MAX)
-        return SPAN_LIT("-");
-    for (size_t i = 0; i < model.len; i++)
-        if ((unsigned char)model.ptr[i] < 0x20 || model.ptr[i] == 0x7f)
-            return SPAN_LIT("-");
-    return model;
+    bool good = model.len > 0 && model.len <= MODEL_MAX && !span_has_control(model);
+
+    return good ? model : SPAN_LIT("-");
 }
 
 /* Is there another place for a call of that shape? A fallback is for LLM calls only (fallback.h).
