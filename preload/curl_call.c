@@ -204,7 +204,7 @@ void curl_call_answer(struct easy *easy)
     char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
 
     if (easy->detour && easy->detour->going)
-        shim_detour_skip(&easy->detour->way, "its breaker refuses");
+        shim_detour_skip(&easy->detour->way, NULL);
     curl_call_put_back(easy);
     easy->superseded = false;
     if (errors) /* of the transfer that the application never learns of */

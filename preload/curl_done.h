@@ -6,8 +6,7 @@
 
 #include "curl_call.h"
 
-/* The transfer ended with `result`: settles it and puts the handle back. Streams that fell with one
- * connection (HTTP/2) are one failure. */
+/* The transfer ended with `result`: settles it and puts the handle back. */
 void curl_done_settle(struct easy *easy, CURLcode result);
 
 /* Transfers that fell with one connection (HTTP/2) are one failure: the first, asked about, tells

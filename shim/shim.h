@@ -196,8 +196,7 @@ bool shim_detour_begin(struct shim_detour *detour, struct shim_call *from, struc
                        struct span url, uint16_t port);
 /* For a call that was opened: is there a chain? */
 bool shim_detour_possible(const struct shim_call *call);
-/* For a call that was opened: is there a chain, and may the call go there when its connect fails?
- */
+/* The same, and may the call go there when its connect fails? */
 bool shim_detour_on_failure(const struct shim_call *call);
 /* The whole body, to stay until the end; or the model that the layer knows otherwise (SPAN_NONE:
  * that there is none). */
@@ -206,7 +205,8 @@ void shim_detour_body(struct shim_detour *detour, struct span body);
 bool shim_detour_wants_model(const struct shim_detour *detour);
 void shim_detour_model(struct shim_detour *detour, struct span model);
 bool shim_detour_next(struct shim_detour *detour);
-/* `why`: static storage, a clause for the log. Hands back what was admitted. */
+/* `why`: a clause for the log, copied; NULL: its breaker refuses (late, by the model). Hands back
+ * what was admitted. */
 void shim_detour_skip(struct shim_detour *detour, const char *why);
 /* The n-th header line of the candidate, NUL-terminated and good until the next one is asked for;
  * NULL: there are no more, or it cannot be had: then *why_not is why. A secret. */

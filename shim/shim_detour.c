@@ -232,7 +232,7 @@ bool shim_detour_next(struct shim_detour *detour)
 void shim_detour_skip(struct shim_detour *detour, const char *why)
 {
     shim_drop(&detour->call);
-    tell(inside(detour), detour->name, why);
+    tell(inside(detour), detour->name, why ? why : "its breaker refuses");
 }
 
 /* Programs may set their variables for themselves, after we read the configuration: they are looked
@@ -308,7 +308,7 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
         shim_model(&detour->call, model);
     if (shim_admit(&detour->call) == SHIM_ADMITTED)
         return SHIM_ADMITTED;
-    tell(d, detour->name, "its breaker refuses");
+    shim_detour_skip(detour, NULL);
     return SHIM_REFUSED;
 }
 
@@ -322,6 +322,8 @@ static void log_taken(const struct shim_detour *detour, struct detour *d, struct
     call_log_reroute(d->from, to, d->failover, detail);
 }
 
+/* Counted where the call was refused; where it failed, with its model, or with its host if that
+ * model never failed and has no slot. */
 void shim_detour_taken(struct shim_detour *detour)
 {
     struct detour *d = inside(detour);
