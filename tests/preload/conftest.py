@@ -1,8 +1,11 @@
-"""The C programs on libcurl that several files run (curl/client*.c)."""
+"""What several files share: the C programs on libcurl (curl/client*.c), and breakers that refuse, with fallbacks."""
 
+import functools
 from pathlib import Path
 
 import pytest
+
+from fallbacks import chain
 
 CURL = Path(__file__).with_name("curl")
 
@@ -27,3 +30,30 @@ def shut(breaker_env, provider):
     """The model "shut" of the provider is refused."""
     breaker_env.configure(open_seconds=60)
     breaker_env.command("trip", "--create", provider.key("shut"))
+
+
+@pytest.fixture
+def configure(breaker_env):
+    """Fallbacks, and an open time that no test outlives."""
+
+    def configure_it(primary, *fallbacks, **keys):
+        breaker_env.configure(chain(primary, *fallbacks, **keys), open_seconds=60)
+
+    return configure_it
+
+
+@pytest.fixture
+def tripped(breaker_env, configure):
+    """The primary refuses, told by hand; it is alive. `key` names another breaker."""
+
+    def trip_it(primary, *fallbacks, key=None, **keys):
+        configure(primary, *fallbacks, **keys)
+        breaker_env.command("trip", "--create", key or primary.key())
+
+    return trip_it
+
+
+@pytest.fixture
+def refusing(provider, tripped):
+    """The same of the one provider that most tests have."""
+    return functools.partial(tripped, provider)

@@ -26,6 +26,9 @@ STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True
 PLAIN = Answer(200, body=b'{"from":"the fallback"}')
 CREDENTIALS = ("authorization", "x-api-key", "api-key", "x-goog-api-key", "cookie", "openai-organization",
                "openai-project")
+# Of the application.
+HEADERS = ["Content-Type: application/json", "Authorization: Bearer sk-0f-the-primary", "X-App: one; two",
+           "OpenAI-Organization: org-1", "Idempotency-Key: 7", "x-lower: kept"]
 
 
 class Fallback:

@@ -7,15 +7,13 @@ import time
 
 import pytest
 
-from curl_lines import lines_of
-from fallbacks import PLAIN, SECOND_KEY, STREAM, Fallback, Remote, chain, chat, is_refused, reasons, target
+from fallbacks import PLAIN, SECOND_KEY, Fallback, Remote, chain, chat, is_refused, reasons, target
 from provider import Answer, wait_until
 from servers import free_port
 from support import PYTHON
 
 ENVIRONMENT = {"SECOND_KEY": SECOND_KEY}
 BODY = chat("m")
-SOON = 3  # an open time that is waited for, and not over before a call that is to find it open
 
 
 @pytest.fixture
@@ -26,17 +24,6 @@ def second(providers):
 @pytest.fixture
 def third(providers):
     return Fallback("third", providers(), model=None, auth=None, headers=())
-
-
-@pytest.fixture
-def refusing(breaker_env, provider):
-    """The primary's breaker is open; `key` names another one."""
-
-    def refuse(*fallbacks, key=None, **keys):
-        breaker_env.configure(chain(provider, *fallbacks, **keys), open_seconds=60)
-        breaker_env.command("trip", "--create", key or provider.key())
-
-    return refuse
 
 
 @pytest.fixture
@@ -218,10 +205,13 @@ def test_a_broken_stream_at_a_fallback_counts_there(breaker_env, call, provider,
 
 
 def test_the_probe_of_a_fallback_is_a_rerouted_call(breaker_env, call, provider, second, third):
-    breaker_env.configure(chain(provider, second, third), open_seconds=SOON)
+    breaker_env.configure(chain(provider, second, third), open_seconds=60)
     breaker_env.command("force", "--create", "open", provider.key())
     breaker_env.command("trip", "--create", second.key())
     assert call().url == third.url()
+    breaker_env.command("reset", second.key())
+    breaker_env.configure(chain(provider, second, third))
+    breaker_env.command("trip", second.key())
     breaker_env.wait_due(second.key())
     assert call().url == second.url()
     assert breaker_env.state(second.key()) == "closed"
@@ -461,16 +451,37 @@ def test_after_a_pass_the_url_is_its_own(breaker_env, call, provider, second):
     assert (done.status, done.url) == (200, provider.url())
 
 
+def test_a_disabled_library_reroutes_nothing(breaker_env, call, provider, second, refusing):
+    refusing(second)
+    assert call(env={**ENVIRONMENT, "BREAKER_DISABLED": "1"}).url == provider.url()
+    assert second.provider.accepted == 0
+
+
+@pytest.mark.parametrize("how", ["environment", "option"])
+def test_no_proxy_leads_to_this_machine(how, breaker_env, call, provider, providers, second, refusing):
+    """The proxy is for the primary; the fallback is on loopback, where it cannot go."""
+    proxy = providers()
+    refusing(second)
+    if how == "environment":
+        done = call(env={**ENVIRONMENT, "http_proxy": proxy.url(""), "all_proxy": proxy.url("")})
+    else:
+        done = call(PROXY=proxy.url(""), PROXYUSERPWD="a:b")
+    assert (done.status, done.url) == (200, second.url())
+    assert (proxy.accepted, second.provider.count()) == (0, 1)
+
+
 # --- coming back ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
 @pytest.mark.parametrize("key", ["host", "model"])
-def test_a_real_call_is_the_probe_and_closes_it(key, multi, breaker_env, call, provider, second):
+def test_a_real_call_is_the_probe_and_closes_it(key, multi, breaker_env, call, provider, second, refusing):
     key = provider.key("m" if key == "model" else None)
-    breaker_env.configure(chain(provider, second), open_seconds=SOON)
-    breaker_env.command("trip", "--create", key)
+    refusing(second, key=key)
     assert call(multi=multi).url == second.url()
+    breaker_env.command("reset", key)
+    breaker_env.configure(chain(provider, second))
+    breaker_env.command("trip", key)
     breaker_env.wait_due(key)
     assert call(multi=multi).url == provider.url()
     assert breaker_env.state(key) == "closed"
@@ -482,7 +493,7 @@ def test_a_real_call_is_the_probe_and_closes_it(key, multi, breaker_env, call, p
 @pytest.mark.parametrize("failover", ["connect", "off"])
 def test_a_probe_that_meets_nobody(failover, multi, breaker_env, call, provider, second):
     """It is answered from the fallback where failover allows it; the breaker opens again either way."""
-    breaker_env.configure(chain(provider, second, failover=failover), open_seconds=SOON)
+    breaker_env.configure(chain(provider, second, failover=failover))
     provider.refuse()
     breaker_env.command("trip", "--create", provider.key())
     breaker_env.wait_due(provider.key())
@@ -508,7 +519,7 @@ def test_a_probe_that_was_sent_is_not_sent_again(breaker_env, call, provider, se
 def test_whoever_does_not_get_the_probe_gets_the_fallback(breaker_env, call, provider, second):
     """Half-open: one call finds out, all others are served meanwhile."""
     gate = threading.Event()
-    breaker_env.configure(chain(provider, second), open_seconds=SOON, probe_lease=60)
+    breaker_env.configure(chain(provider, second), probe_lease=60)
     breaker_env.command("trip", "--create", provider.key("m"))
     breaker_env.wait_due(provider.key("m"))
     provider.answer(Answer(200, gate=gate))
@@ -529,7 +540,7 @@ def test_the_file_is_followed_while_a_process_runs(breaker_env, provider, second
     with Remote(breaker_env) as curl:
         curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
         assert curl.perform(name="a").url == second.url()
-        for names, there in (([third], third.url()), ([], provider.url()), ([second], second.url())):
+        for names, there in (([third], third.url()), ([], provider.url())):
             text = chain(provider, *names) if names else f"[target {provider.key()}]\n"
             breaker_env.configure(text, open_seconds=60)
             wait_until(lambda: curl.perform(name="a").url == there, what="the new file in force")
@@ -561,7 +572,7 @@ def test_a_connect_that_hangs_is_over_when_its_caller_says(multi, breaker_env, b
 
 @pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
 def test_the_fallback_has_what_is_left_of_the_time(multi, breaker_env, black_hole, second):
-    """A second for all of it, of which the first connect takes half: the fallback has no second of its own."""
+    """Two seconds for all of it, of which the first connect takes half: the fallback has no two of its own."""
     second.provider.answer(Answer(hang=True))
     at_black_hole(breaker_env, black_hole, second)
     with Remote(breaker_env) as curl:
@@ -601,184 +612,3 @@ def test_without_time_outs_there_is_none(breaker_env, call, provider, second):
         assert not gate.wait(0.5)
         gate.set()
         assert curl.answer().url == second.url()
-
-
-# --- in a multi, in threads, in children ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("way", ["perform", "socket"])
-@pytest.mark.parametrize("how", ["refused", "fails"])
-def test_several_in_one_multi(how, way, breaker_env, provider, providers, second):
-    """Some go to the fallback, some to another server, side by side; each end is told once, `running` tells the truth."""
-    other = providers()
-    breaker_env.configure(chain(provider, second), open_seconds=60)
-    second.provider.answer(STREAM)
-    if how == "refused":
-        breaker_env.command("trip", "--create", provider.key())
-    else:
-        provider.refuse()
-    with Remote(breaker_env) as curl:
-        names = []
-        for number in range(4):
-            names += [curl.made(f"away{number}", URL=provider.url(), POSTFIELDS=BODY),
-                      curl.made(f"home{number}", URL=other.url(), POSTFIELDS=BODY)]
-        for _ in range(2):
-            got = dict(zip(names, curl.perform_many(names=names, way=way)))
-            for name, done in got.items():
-                assert (done.code, done.status) == (0, 200)
-                assert done.url == (second.url() if name.startswith("away") else other.url())
-                assert (done.body == STREAM.payload().decode()) == name.startswith("away")
-    assert (second.provider.count(), other.count(), provider.count()) == (8, 8, 0)
-
-
-def test_ends_are_told_in_the_order_in_which_they_come(breaker_env, provider, providers, second):
-    """The rerouted one is first or last as its answer is."""
-    other, gates = providers(), {name: threading.Event() for name in ("away", "home")}
-    second.provider.answer(Answer(200, gate=gates["away"]))
-    other.answer(Answer(200, gate=gates["home"]))
-    breaker_env.configure(chain(provider, second), open_seconds=60)
-    breaker_env.command("trip", "--create", provider.key())
-    for order in (("away", "home"), ("home", "away")):
-        with Remote(breaker_env) as curl:
-            second.provider.clear()
-            other.clear()
-            curl.made("away", URL=provider.url(), POSTFIELDS=BODY)
-            curl.made("home", URL=other.url(), POSTFIELDS=BODY)
-            for name in order:
-                curl.add(name=name)
-            wait_until(lambda: curl.turn() and second.provider.count() and other.count(), what="both are sent")
-            assert curl.messages() == []
-            gates[order[0]].set()
-            assert curl.until_messages(number=1) == {"told": [[order[0], 0]], "early": False}
-            gates[order[1]].set()
-            assert curl.until_messages(number=1) == {"told": [[order[1], 0]], "early": False}
-            assert curl.turn() == 0
-            for name in order:
-                curl.remove(name=name)
-        for gate in gates.values():
-            gate.clear()
-
-
-def test_running_is_not_0_while_a_failed_connect_is_sent_on(breaker_env, provider, second):
-    """Programs leave their loop at 0: between the failed connect and the fallback's answer it is 1 in every turn."""
-    gate = threading.Event()
-    second.provider.answer(Answer(200, gate=gate))
-    breaker_env.configure(chain(provider, second), open_seconds=60)
-    provider.refuse()
-    with Remote(breaker_env) as curl:
-        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
-        curl.add(name="a")
-        for _ in range(500):
-            assert curl.turn(milliseconds=20) == 1
-            if second.provider.count():
-                break
-        assert second.provider.count() == 1 and curl.messages() == []
-        gate.set()
-        assert curl.until_messages(number=1) == {"told": [["a", 0]], "early": False}
-        assert curl.messages() == []
-        curl.remove(name="a")
-
-
-@pytest.mark.parametrize("how", ["refused", "fails"])
-def test_a_handle_removed_in_the_middle(how, breaker_env, provider, second):
-    """The fallback was asked and did not answer; that says nothing of it, and the handle is free."""
-    second.provider.answer(Answer(hang=True))
-    breaker_env.configure(chain(provider, second), open_seconds=60)
-    if how == "refused":
-        breaker_env.command("trip", "--create", provider.key())
-    else:
-        provider.refuse()
-    with Remote(breaker_env) as curl:
-        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
-        curl.add(name="a")
-        wait_until(lambda: curl.turn() and second.provider.count(), what="the call is at the fallback")
-        curl.remove(name="a")
-        assert curl.messages() == []
-        assert breaker_env.calls(second.key("openai/m"))["failure"] == 0
-        second.provider.answer(PLAIN)
-        assert curl.perform(name="a").url == second.url()
-        curl.cleanup(name="a")
-    assert breaker_env.calls(second.key("openai/m"))["neutral"] == 1
-
-
-def test_a_handle_added_and_removed_before_anything_ran(breaker_env, provider, second, refusing):
-    refusing(second)
-    with Remote(breaker_env) as curl:
-        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
-        for _ in range(3):
-            curl.add(name="a")
-            curl.remove(name="a")
-        breaker_env.command("reset", provider.key())
-        assert curl.perform(name="a").url == provider.url()
-    assert second.provider.accepted == 0
-
-
-def test_two_threads(breaker_env, provider, second, refusing):
-    refusing(second, key=provider.key("m"))
-    with Remote(breaker_env) as curl:
-        names = [curl.made(f"{model}{number}", URL=provider.url(), POSTFIELDS=chat(model))
-                 for number in range(4) for model in ("m", "n")]
-        for _ in range(5):
-            for name, done in zip(names, curl.threads(names=names)):
-                assert (done.status, done.url) == (200, second.url() if name[0] == "m" else provider.url())
-    assert {r.model for r in provider.seen()} == {"n"} and {r.model for r in second.provider.seen()} == {"openai/m"}
-    assert (provider.count(), second.provider.count()) == (20, 20)
-
-
-def test_a_child(breaker_env, provider, second, refusing):
-    """A rerouted handle is performed in a child, then in the parent."""
-    refusing(second)
-    with Remote(breaker_env) as curl:
-        curl.made("a", URL=provider.url(), POSTFIELDS=BODY, FORBID_REUSE=1)
-        assert curl.perform(name="a").url == second.url()
-        assert curl.fork(name="a").url == second.url()
-        breaker_env.command("reset", provider.key())
-        assert curl.fork(name="a").url == provider.url()
-        assert curl.perform(name="a").url == provider.url()
-    assert (provider.count(), second.provider.count()) == (2, 2)
-    assert breaker_env.calls(provider.key())["rerouted"] == 2
-
-
-@pytest.mark.parametrize("mode", ["threads", "fork", "nested", "duplicate", "unread", "partly-read"])
-def test_the_c_programs_lives(mode, breaker_env, client, provider, second, refusing):
-    """All of their calls to "shut" are the fallback's."""
-    refusing(second, key=provider.key("shut"))
-    lines = lines_of(breaker_env.run(client, mode, provider.url(), env=ENVIRONMENT))
-    assert lines and {(line.code, line.status) for line in lines} == {(0, 200)}
-    assert {line.url for line in lines if line.model == "shut"} == {second.url()}
-    assert provider.count(model="shut") == 0
-    assert second.provider.count() == second.provider.count(model="openai/shut") == \
-        sum(line.model == "shut" for line in lines)
-
-
-@pytest.mark.parametrize("how,mode", [("refused", "fields"), ("refused", "nested"), ("refused", "partly-read"),
-                                      ("fails", "file"), ("fails", "multi-fields")])
-@pytest.mark.time_limit(150)
-def test_valgrind_finds_nothing_of_ours(how, mode, breaker_env, client, provider, second, refusing):
-    refusing(second, key=provider.key("shut"))
-    if how == "fails":
-        breaker_env.command("reset", provider.key("shut"))
-        provider.refuse()
-    done = breaker_env.run("valgrind", "-q", "--error-exitcode=9", "--leak-check=full", "--errors-for-leak-kinds=definite",
-                           client, mode, provider.url(), env=ENVIRONMENT, timeout=140)
-    assert done.returncode == 0, done.stderr.decode()
-    assert second.provider.count() > 0
-
-
-def test_a_disabled_library_reroutes_nothing(breaker_env, call, provider, second, refusing):
-    refusing(second)
-    assert call(env={**ENVIRONMENT, "BREAKER_DISABLED": "1"}).url == provider.url()
-    assert second.provider.accepted == 0
-
-
-@pytest.mark.parametrize("how", ["environment", "option"])
-def test_no_proxy_leads_to_this_machine(how, breaker_env, call, provider, providers, second, refusing):
-    """The proxy is for the primary; the fallback is on loopback, where it cannot go."""
-    proxy = providers()
-    refusing(second)
-    if how == "environment":
-        done = call(env={**ENVIRONMENT, "http_proxy": proxy.url(""), "all_proxy": proxy.url("")})
-    else:
-        done = call(PROXY=proxy.url(""), PROXYUSERPWD="a:b")
-    assert (done.status, done.url) == (200, second.url())
-    assert (proxy.accepted, second.provider.count()) == (0, 1)
