@@ -1,7 +1,6 @@
 """Issue 4, right when 3 and 4: which fallback of a chain a call goes to, what it gets when there is none, how the primary
 comes back, and that nothing of it takes longer than its caller allows."""
 
-import socket
 import threading
 import time
 
@@ -10,6 +9,7 @@ import pytest
 from fallbacks import PLAIN, SECOND_KEY, Fallback, Remote, chain, chat, is_refused, reasons, target
 from provider import Answer, wait_until
 from servers import free_port
+from sock_programs import black_hole
 from support import PYTHON
 
 ENVIRONMENT = {"SECOND_KEY": SECOND_KEY}
@@ -38,24 +38,10 @@ def call(breaker_env, provider):
 
 
 @pytest.fixture
-def black_hole():
-    """(host, port) of a listener whose queue is full: connects to it hang."""
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        listener.listen(0)
-        waiting = []
-        for _ in range(8):
-            one = socket.socket()
-            one.setblocking(False)
-            one.connect_ex(listener.getsockname())
-            waiting.append(one)
-        probe = socket.socket()
-        probe.settimeout(0.3)
-        with pytest.raises(TimeoutError):
-            probe.connect(listener.getsockname())
-        yield "{}:{}".format(*listener.getsockname())
-        for one in (*waiting, probe):
-            one.close()
+def hole():
+    """HOST:PORT, to which connects hang."""
+    with black_hole() as port:
+        yield f"127.0.0.1:{port}"
 
 
 def section(name, base, *lines):
@@ -209,10 +195,7 @@ def test_the_probe_of_a_fallback_is_a_rerouted_call(breaker_env, call, provider,
     breaker_env.command("force", "--create", "open", provider.key())
     breaker_env.command("trip", "--create", second.key())
     assert call().url == third.url()
-    breaker_env.command("reset", second.key())
-    breaker_env.configure(chain(provider, second, third))
-    breaker_env.command("trip", second.key())
-    breaker_env.wait_due(second.key())
+    breaker_env.make_due(second.key())
     assert call().url == second.url()
     assert breaker_env.state(second.key()) == "closed"
 
@@ -479,10 +462,7 @@ def test_a_real_call_is_the_probe_and_closes_it(key, multi, breaker_env, call, p
     key = provider.key("m" if key == "model" else None)
     refusing(second, key=key)
     assert call(multi=multi).url == second.url()
-    breaker_env.command("reset", key)
-    breaker_env.configure(chain(provider, second))
-    breaker_env.command("trip", key)
-    breaker_env.wait_due(key)
+    breaker_env.make_due(key)
     assert call(multi=multi).url == provider.url()
     assert breaker_env.state(key) == "closed"
     assert call(multi=multi).url == provider.url()
@@ -493,11 +473,9 @@ def test_a_real_call_is_the_probe_and_closes_it(key, multi, breaker_env, call, p
 @pytest.mark.parametrize("failover", ["connect", "off"])
 def test_a_probe_that_meets_nobody(failover, multi, breaker_env, call, provider, second):
     """It is answered from the fallback where failover allows it; the breaker opens again either way."""
-    breaker_env.configure(chain(provider, second, failover=failover))
-    provider.refuse()
-    breaker_env.command("trip", "--create", provider.key())
-    breaker_env.wait_due(provider.key())
     breaker_env.configure(chain(provider, second, failover=failover), open_seconds=60)
+    provider.refuse()
+    breaker_env.make_due(provider.key())
     done = call(multi=multi)
     if failover == "connect":
         assert (done.code, done.status, done.url) == (0, 200, second.url())
@@ -511,8 +489,7 @@ def test_a_probe_that_meets_nobody(failover, multi, breaker_env, call, provider,
 def test_a_probe_that_was_sent_is_not_sent_again(breaker_env, call, provider, second):
     breaker_env.configure(chain(provider, second))
     provider.answer(Answer(503))
-    breaker_env.command("trip", "--create", provider.key("m"))
-    breaker_env.wait_due(provider.key("m"))
+    breaker_env.make_due(provider.key("m"))
     assert call().status == 503 and provider.count() == 1 and second.provider.accepted == 0
 
 
@@ -520,8 +497,7 @@ def test_whoever_does_not_get_the_probe_gets_the_fallback(breaker_env, call, pro
     """Half-open: one call finds out, all others are served meanwhile."""
     gate = threading.Event()
     breaker_env.configure(chain(provider, second), probe_lease=60)
-    breaker_env.command("trip", "--create", provider.key("m"))
-    breaker_env.wait_due(provider.key("m"))
+    breaker_env.make_due(provider.key("m"))
     provider.answer(Answer(200, gate=gate))
     with Remote(breaker_env) as curl:
         curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
@@ -559,11 +535,11 @@ def at_black_hole(breaker_env, hole, *fallbacks, **keys):
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
-def test_a_connect_that_hangs_is_over_when_its_caller_says(multi, breaker_env, black_hole, second):
-    at_black_hole(breaker_env, black_hole, second)
+def test_a_connect_that_hangs_is_over_when_its_caller_says(multi, breaker_env, hole, second):
+    at_black_hole(breaker_env, hole, second)
     start = time.monotonic()
     with Remote(breaker_env) as curl:
-        done = curl.once(options={"URL": f"http://{black_hole}/v1/chat/completions", "POSTFIELDS": BODY,
+        done = curl.once(options={"URL": f"http://{hole}/v1/chat/completions", "POSTFIELDS": BODY,
                                   "CONNECTTIMEOUT_MS": 400, "TIMEOUT_MS": 10000}, multi=multi)
     assert (done.code, done.status, done.url) == (0, 200, second.url())
     assert 0.3 < time.monotonic() - start < 5
@@ -571,12 +547,12 @@ def test_a_connect_that_hangs_is_over_when_its_caller_says(multi, breaker_env, b
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
-def test_the_fallback_has_what_is_left_of_the_time(multi, breaker_env, black_hole, second):
+def test_the_fallback_has_what_is_left_of_the_time(multi, breaker_env, hole, second):
     """Two seconds for all of it, of which the first connect takes half: the fallback has no two of its own."""
     second.provider.answer(Answer(hang=True))
-    at_black_hole(breaker_env, black_hole, second)
+    at_black_hole(breaker_env, hole, second)
     with Remote(breaker_env) as curl:
-        curl.made("a", URL=f"http://{black_hole}/v1/chat/completions", POSTFIELDS=BODY, CONNECTTIMEOUT_MS=1000,
+        curl.made("a", URL=f"http://{hole}/v1/chat/completions", POSTFIELDS=BODY, CONNECTTIMEOUT_MS=1000,
                   TIMEOUT_MS=2000)
         start = time.monotonic()
         done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
@@ -590,11 +566,11 @@ def test_the_fallback_has_what_is_left_of_the_time(multi, breaker_env, black_hol
         assert (done.code, done.status) == (0, 200)
 
 
-def test_a_whole_time_out_leaves_nothing(breaker_env, black_hole, second):
-    at_black_hole(breaker_env, black_hole, second)
+def test_a_whole_time_out_leaves_nothing(breaker_env, hole, second):
+    at_black_hole(breaker_env, hole, second)
     with Remote(breaker_env) as curl:
         start = time.monotonic()
-        done = curl.call(URL=f"http://{black_hole}/v1/chat/completions", POSTFIELDS=BODY, TIMEOUT_MS=600)
+        done = curl.call(URL=f"http://{hole}/v1/chat/completions", POSTFIELDS=BODY, TIMEOUT_MS=600)
     assert done.code == 28 and 0.5 < time.monotonic() - start < 3
     assert second.provider.count() == 0
 

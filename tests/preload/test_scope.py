@@ -19,12 +19,6 @@ def scoped(key, scope="host"):
     return f"[target {key}]\nscope = {scope}\n"
 
 
-def make_due(breaker_env, key):
-    breaker_env.command("reset", key)
-    breaker_env.command("trip", "--set", "open_seconds=0.1", key)
-    breaker_env.wait_due(key)
-
-
 def streak(breaker_env, key):
     return breaker_env.breakers()[key]["streak"]
 
@@ -105,14 +99,14 @@ def test_one_probe_of_the_host(provider, curl, breaker_env, scoped_host):
     gate = threading.Event()
     provider.answer(Answer(500, gate=gate))
     breaker_env.command("trip", "--create", scoped_host)
-    make_due(breaker_env, scoped_host)
+    breaker_env.make_due(scoped_host)
     probe = breaker_env.start(*curl.command(provider.url(), "a"))
     provider.wait_for(1)
     assert all(curl(provider.url(), model).refused for model in FIVE)
     gate.set()
     assert curl.parse(probe.communicate(timeout=20)[0]).status == 500
     assert breaker_env.state(scoped_host) == "open" and provider.count() == 1
-    make_due(breaker_env, scoped_host)
+    breaker_env.make_due(scoped_host)
     provider.answer(Answer(200))
     assert curl(provider.url(), "b").status == 200 and breaker_env.state(scoped_host) == "closed"
 
@@ -180,7 +174,7 @@ def test_the_request_decides_the_connects_probe(name, provider, breaker_env, tal
     client, url = talk(name), provider.url()
     breaker_env.command("trip", "--create", scoped_host)
     for status, state in ((500, "open"), (404, "half_open"), (200, "closed")):
-        make_due(breaker_env, scoped_host)
+        breaker_env.make_due(scoped_host)
         accepted = provider.accepted
         provider.answer(Answer(status))
         assert client.ask(url, "m", "close") == TOLD[status]
@@ -193,7 +187,7 @@ def test_while_the_probes_head_is_awaited_nobody_else_goes(provider, breaker_env
     gate = threading.Event()
     provider.answer(Answer(500, body_gate=gate))
     breaker_env.command("trip", "--create", scoped_host)
-    make_due(breaker_env, scoped_host)
+    breaker_env.make_due(scoped_host)
     probe = breaker_env.start(*ALL["http.client"].argv, provider.url(), "1")
     provider.wait_for(1)
     other = talk("node-http")

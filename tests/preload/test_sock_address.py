@@ -48,13 +48,6 @@ def trip(breaker_env, *keys):
         breaker_env.command("trip", "--create", key)
 
 
-def make_due(breaker_env, key):
-    breaker_env.command("trip", "--create", key)
-    breaker_env.command("reset", key)
-    breaker_env.command("trip", "--set", "open_seconds=0.1", key)
-    breaker_env.wait_due(key)
-
-
 # --- clear text --------------------------------------------------------------------------------------
 
 
@@ -86,13 +79,13 @@ def test_recovery(name, provider, second, breaker_env, talk):
     trip(breaker_env, key)
     client = talk(name)
     assert client.ask(provider.url(), "m", "close") == TOLD[200]
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     provider.refuse()
     assert client.ask(provider.url(), "m", "close") == REFUSED
     assert breaker_env.state(key) == "open"
     provider.listen()
     assert client.ask(provider.url(), "m", "close") == TOLD[200] and provider.accepted == 0
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     assert client.ask_often(3, provider.url(), "m", "close") == [TOLD[200]] * 3
     client.end()
     assert provider.count() == 3 and second.count() == 2 and breaker_env.state(key) == "closed"
@@ -214,10 +207,10 @@ def test_a_probe_of_the_fallback(provider, second, breaker_env, talk):
     trip(breaker_env, key)
     client = talk("http.client")
     second.refuse()
-    make_due(breaker_env, there)
+    breaker_env.make_due(there)
     assert client.ask(provider.url()) == REFUSED and breaker_env.state(there) == "open"
     second.listen()
-    make_due(breaker_env, there)
+    breaker_env.make_due(there)
     assert client.ask(provider.url()) == TOLD[200] and breaker_env.state(there) == "closed"
     client.end()
 
@@ -227,7 +220,7 @@ def test_who_is_not_the_probe_goes_there(provider, second, breaker_env, talk):
     gate = threading.Event()
     key = provider.key()
     breaker_env.configure(target(key, second.key()), open_seconds=60, probe_lease=60)
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     provider.answer(Answer(200, gate=gate))
     probe = breaker_env.start(*ALL["http.client"].argv, provider.url(), "1")
     provider.wait_for(1)
@@ -420,7 +413,7 @@ def test_a_walk_is_one_failure_of_the_fallback(name, provider, second, breaker_e
         assert breaker_env.calls(there)["failure"] == number
     second.listen()
     assert client.ask(provider.url(name="first-1-4-5.test")) == REFUSED and second.accepted == 0
-    make_due(breaker_env, there)
+    breaker_env.make_due(there)
     assert client.ask_often(2, provider.url(name="first-1-4-5.test"), "m", "close") == [TOLD[200]] * 2
     client.end()
     assert breaker_env.state(there) == "closed" and provider.accepted == 0

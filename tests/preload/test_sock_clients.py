@@ -98,15 +98,6 @@ def listed(key):
     return f"[target {key}]\n"
 
 
-def make_due(breaker_env, *keys):
-    """Half-open, as after the open time, without waiting for the minute that the clients know of."""
-    for key in keys:
-        breaker_env.command("reset", key)
-        breaker_env.command("trip", "--set", "open_seconds=0.1", key)
-    for key in keys:
-        breaker_env.wait_due(key)
-
-
 # --- the clients are right without us --------------------------------------------------------------
 
 
@@ -175,7 +166,7 @@ def refuse_until_open(client, url, key, provider, breaker_env, first_only=False)
 def probe(client, url, key, provider, breaker_env, first_only=False):
     """One probe that fails, then one that succeeds."""
     provider.refuse()
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     before = breaker_env.calls(key)["failure"]
     assert client.ask(url) == REFUSED
     if first_only:
@@ -184,7 +175,7 @@ def probe(client, url, key, provider, breaker_env, first_only=False):
     provider.listen()
     accepted = provider.accepted
     assert client.ask(url) == REFUSED and provider.accepted == accepted
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     assert client.ask_often(3, url) == [TOLD[200]] * 3
     assert breaker_env.state(key) == "closed" and provider.count() == 3
 
@@ -284,7 +275,7 @@ def test_a_probe_whose_connect_nobody_asks_about(localhost, provider, breaker_en
     with refusing_ipv6(provider.port):
         run = [*localhost(PYTHON, "-c", UNASKING, provider.port)]
         assert breaker_env.run(*run).stdout.split()[-1:] == [b"200"]
-        make_due(breaker_env, key)
+        breaker_env.make_due(key)
         done = breaker_env.run(*run)
     assert done.stdout.split()[-1:] == [b"200"], done
     assert breaker_env.state(key) == "closed" and provider.count() == 2
@@ -420,11 +411,11 @@ def test_five_bad_statuses_then_none_then_one_probe(name, provider, breaker_env,
         assert breaker_env.calls(provider.key(model))["failure"] == 5
         found = breaker_env.breakers()[provider.key(model)]
         assert (found["state"], found["last_failure"]["status"]) == ("open", status)
-    make_due(breaker_env, *map(provider.key, cells))
+    breaker_env.make_due(*map(provider.key, cells))
     for model, (status, how) in cells.items():
         assert client.ask_often(3, url, model, *how) == [TOLD[status]] + [OPEN] * 2
         assert provider.count(model=model) == 6
-    make_due(breaker_env, *map(provider.key, cells))
+    breaker_env.make_due(*map(provider.key, cells))
     for model, (status, how) in cells.items():
         provider.answer(Answer(200), model=model)
         assert client.ask_often(3, url, model, *how) == [TOLD[200]] * 3
@@ -570,10 +561,10 @@ def test_five_failures_of_all_clients_together(order, crowd, provider, breaker_e
     assert crowd(order, provider.url()) == [TOLD[500]] * 5 + [OPEN] * 2
     assert crowd(order, provider.url()) == [OPEN] * 7
     assert provider.count() == 5 and breaker_env.calls(key)["failure"] == 5
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     assert crowd(order, provider.url()) == [TOLD[500]] + [OPEN] * 6
     assert provider.count() == 6
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     provider.answer(Answer(200))
     assert crowd(reversed(order), provider.url()) == [TOLD[200]] * 7
     assert breaker_env.state(key) == "closed"
@@ -591,7 +582,7 @@ def test_five_refused_connects_of_all_clients_together(order, crowd, provider, b
     said = [OPEN if name == "curl" else REFUSED for name in order]
     assert crowd(order, provider.url()) == said
     assert provider.accepted == 0
-    make_due(breaker_env, key)
+    breaker_env.make_due(key)
     assert crowd(order, provider.url()) == [TOLD[200]] * 7
     assert breaker_env.state(key) == "closed" and provider.count() == 7
 
