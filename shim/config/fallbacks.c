@@ -61,7 +61,7 @@ static struct fallback *add(struct load *load, struct span name)
     if (!fallback)
         return NULL;
     memcpy(fallback->name, name.ptr, name.len);
-    fallback->is =
+    fallback->seen =
         (struct config_fallback){.name = fallback->name, .line = load->reader.line, .models = ""};
     config->fallbacks[config->fallback_count++] = fallback;
     return fallback;
@@ -85,15 +85,15 @@ void fallbacks_begin(struct load *load, struct span key, struct span name)
 
 static void set_base(struct load *load, struct span key, struct span text)
 {
-    struct config_fallback *is = &load->fallback->is;
+    struct config_fallback *seen = &load->fallback->seen;
     struct place_base base;
     char found[120], *copy, *host_key;
 
-    if (is->base) {
+    if (seen->base) {
         refuse(load, key, "each key once", "it again");
         return;
     }
-    is->base = ""; /* not to be told that there is none */
+    seen->base = ""; /* not to be told that there is none */
     if (place_base_parse(text, &base)) {
         place_base_describe(text, found, sizeof found);
         refuse(load, key, options[OPTION_base].expected, found);
@@ -102,12 +102,12 @@ static void set_base(struct load *load, struct span key, struct span text)
     if (!(copy = keep(load, key, base.text)) || !(host_key = keep(load, key, text)))
         return;
     place_base_parse(span_of(copy, base.text.len), &base);
-    is->base = copy;
-    is->scheme = base.scheme;
-    is->host = base.host;
-    is->port = base.port;
-    is->path = base.path;
-    is->loopback = place_is_loopback(base.host);
+    seen->base = copy;
+    seen->scheme = base.scheme;
+    seen->host = base.host;
+    seen->port = base.port;
+    seen->path = base.path;
+    seen->loopback = place_is_loopback(base.host);
     /* "http://HOST" is longer than "HOST:80". */
     load->fallback->key = span_of(host_key, url_host_key(base.host, base.port, host_key, text.len));
 }
@@ -159,7 +159,7 @@ static void set_model(struct load *load, struct span key, struct span text)
         load_no_memory(load, load->config->file, load->reader.line, key);
         return;
     }
-    fallback->is.models = fallback->models;
+    fallback->seen.models = fallback->models;
     if (text.len == 0)
         refuse(load, key, "GLOB:NAME, ...", "nothing");
     while (config_next_name(&text, &item)) {
@@ -239,14 +239,14 @@ static void set_auth(struct load *load, struct span text)
 
 static void add_header(struct load *load, struct span text)
 {
-    unsigned place = load->fallback->is.header_count + 1;
+    unsigned place = load->fallback->seen.header_count + 1;
 
     if (place > CONFIG_HEADERS_MAX) {
         refuse(load, SPAN_LIT("header"), "at most 32 headers", "one more");
         return;
     }
     set_header(load, SPAN_LIT("header"), text, place);
-    load->fallback->is.header_count += load->fallback->headers[place] != NULL;
+    load->fallback->seen.header_count += load->fallback->headers[place] != NULL;
 }
 
 void fallbacks_set(struct load *load, struct span key, struct span text)
@@ -308,19 +308,19 @@ static void check(struct load *load, struct fallback *fallback,
 {
     char shown[CONFIG_NAME_MAX + 12];
 
-    if (!fallback->is.base) {
+    if (!fallback->seen.base) {
         snprintf(shown, sizeof shown, "[fallback %s]", fallback->name);
-        load_skip(load, load->config->file, fallback->is.line, span_str(shown),
+        load_skip(load, load->config->file, fallback->seen.line, span_str(shown),
                   "base = http://HOST[:PORT][/PATH] or https://...", "none");
         fallback->left_out = true;
     }
-    for (unsigned i = 0; look_up && i <= fallback->is.header_count; i++)
+    for (unsigned i = 0; look_up && i <= fallback->seen.header_count; i++)
         if (fallback->headers[i] && !check_variables(load, fallback->headers[i],
                                                      fallback->header_lines[i], i == 0, look_up))
             fallback->left_out = true;
     bool auth = fallback->headers[0] != NULL;
-    fallback->is.headers = fallback->headers + !auth;
-    fallback->is.header_count += auth;
+    fallback->seen.headers = fallback->headers + !auth;
+    fallback->seen.header_count += auth;
 }
 
 void fallbacks_check(struct load *load, const struct config_source *source)
@@ -336,13 +336,13 @@ const struct config_fallback *config_fallback(const struct config *config, struc
 {
     const struct fallback *fallback = fallbacks_find(config, name);
 
-    return fallback && !fallback->left_out ? &fallback->is : NULL;
+    return fallback && !fallback->left_out ? &fallback->seen : NULL;
 }
 
 const struct config_fallback *config_fallback_at(const struct config *config, unsigned index)
 {
     for (unsigned i = 0; i < config->fallback_count; i++)
         if (!config->fallbacks[i]->left_out && index-- == 0)
-            return &config->fallbacks[i]->is;
+            return &config->fallbacks[i]->seen;
     return NULL;
 }

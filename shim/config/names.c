@@ -161,7 +161,7 @@ static bool judge(struct load *load, struct ways *ways, const struct load_name *
     if (!host.ptr)
         return true;
     bool same_host = span_eq(host, fallback->key);
-    if (same_host && *fallback->is.models)
+    if (same_host && *fallback->seen.models)
         return true; /* another model there */
     if (!same_host && add_way(ways, host, fallback))
         return true;

@@ -44,11 +44,11 @@ struct target {
 };
 
 struct fallback {
-    struct config_fallback is; /* what the outside sees; its headers are those below */
+    struct config_fallback seen; /* by the outside; its headers are those below */
     char name[CONFIG_NAME_MAX + 1];
     bool left_out;
     struct span key; /* H of its base */
-    char *models;    /* `is.models`, CONFIG_MODELS_MAX bytes; NULL: no `model` yet */
+    char *models;    /* `seen.models`, CONFIG_MODELS_MAX bytes; NULL: no `model` yet */
     /* The first place is `auth`'s. */
     const char *headers[1 + CONFIG_HEADERS_MAX];
     unsigned header_lines[1 + CONFIG_HEADERS_MAX];
