@@ -5,46 +5,19 @@
  */
 #include "cli/cmd_explain.h"
 
-#include "http/secret.h"
-
 /* --- URLs, to be shown ------------------------------------------------------------------------ */
-
-static bool put(char buf[FALLBACK_URL_MAX], size_t *len, struct span part)
-{
-    if (part.len >= FALLBACK_URL_MAX - *len)
-        return false;
-    if (part.len > 0)
-        memcpy(buf + *len, part.ptr, part.len);
-    *len += part.len;
-    return true;
-}
-
-/* False: it does not fit. */
-static bool put_query(char buf[FALLBACK_URL_MAX], size_t *len, struct span query)
-{
-    size_t before = *len;
-
-    if (query.len == 0)
-        return true;
-    if (!put(buf, len, SPAN_LIT("?")) || query.len >= FALLBACK_URL_MAX - *len)
-        return false;
-    size_t kept = secret_strip_query(query, buf + *len);
-    *len = kept > 0 ? *len + kept : before;
-    return true;
-}
 
 /* The parts one after the other and the query without its credentials, or "" when that does not
  * fit. */
 static void write_url(char buf[FALLBACK_URL_MAX], const struct span *parts, unsigned count,
                       struct span query)
 {
-    size_t len = 0;
-    bool fits = true;
+    struct text url = {.buf = buf, .size = FALLBACK_URL_MAX - 1};
 
     for (unsigned i = 0; i < count; i++)
-        fits = fits && put(buf, &len, parts[i]);
-    fits = fits && put_query(buf, &len, query);
-    buf[fits ? len : 0] = '\0';
+        text_append(&url, parts[i]);
+    fallback_append_query(&url, query, true);
+    buf[url.is_cut ? 0 : url.len] = '\0';
 }
 
 void explain_own_url(const struct explanation *explanation, char buf[FALLBACK_URL_MAX])

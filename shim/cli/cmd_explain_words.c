@@ -8,18 +8,13 @@
 #include <stdarg.h>
 #include <time.h>
 
-/* Text that grows in a buffer and never beyond it. */
-struct text {
-    char *buf;
-    size_t len, size;
-};
-
 static struct text text_in(char *buf, size_t size)
 {
     buf[0] = '\0';
     return (struct text){.buf = buf, .size = size};
 }
 
+/* Up to where it fits: it is for people. */
 __attribute__((format(printf, 2, 3))) static void add(struct text *text, const char *format, ...)
 {
     va_list args;

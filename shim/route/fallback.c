@@ -35,24 +35,6 @@ const char *fallback_misfit_text(enum fallback_misfit misfit)
 
 /* --- the model ------------------------------------------------------------------------------- */
 
-/* Text that grows in a buffer and never beyond it. */
-struct text {
-    char *buf;
-    size_t len, size;
-    bool is_cut;
-};
-
-static void append(struct text *text, struct span bytes)
-{
-    if (text->is_cut || bytes.len > text->size - text->len) {
-        text->is_cut = true;
-        return;
-    }
-    if (bytes.len > 0)
-        memcpy(text->buf + text->len, bytes.ptr, bytes.len);
-    text->len += bytes.len;
-}
-
 /* Can it be a model? Then it is its own in key M, too. */
 static bool is_model(struct span model)
 {
@@ -67,7 +49,7 @@ static bool name_model(struct span name, struct span model, char buf[MODEL_MAX],
 
     while (name.len > 0) {
         bool here = span_starts(name, mark);
-        append(&text, here ? model : span_of(name.ptr, 1));
+        text_append(&text, here ? model : span_of(name.ptr, 1));
         name = span_skip(name, here ? mark.len : 1);
     }
     *len = text.len;
@@ -223,26 +205,26 @@ static void append_suffix(struct text *url, const struct suffix *suffix,
     struct span old = suffix->model, text = suffix->text;
 
     if (!plan->replaces_model || !old.ptr) {
-        append(url, text);
+        text_append(url, text);
         return;
     }
     bool slashes = memchr(old.ptr, '/', old.len);
     size_t len = splice_path(span_of(plan->model, plan->model_len), slashes, model);
     size_t before = (size_t)(old.ptr - text.ptr);
-    append(url, span_of(text.ptr, before));
-    append(url, span_of(model, len));
-    append(url, span_skip(text, before + old.len));
+    text_append(url, span_of(text.ptr, before));
+    text_append(url, span_of(model, len));
+    text_append(url, span_skip(text, before + old.len));
 }
 
-static void append_query(struct text *url, struct span query, bool foreign)
+void fallback_append_query(struct text *url, struct span query, bool foreign)
 {
     size_t before = url->len;
 
     if (query.len == 0)
         return;
-    append(url, SPAN_LIT("?"));
+    text_append(url, SPAN_LIT("?"));
     if (!foreign) {
-        append(url, query);
+        text_append(url, query);
         return;
     }
     url->is_cut |= query.len > url->size - url->len; /* asked of the whole: stripped in place */
@@ -257,9 +239,9 @@ static enum fallback_misfit plan_url(const struct fallback_call *call, const str
 {
     struct text url = {.buf = plan->url, .size = sizeof plan->url - 1};
 
-    append(&url, span_str(plan->fallback->base));
+    text_append(&url, span_str(plan->fallback->base));
     append_suffix(&url, suffix, plan);
-    append_query(&url, call->url.query, plan->foreign);
+    fallback_append_query(&url, call->url.query, plan->foreign);
     plan->url_len = url.len;
     plan->url[url.len] = '\0';
     if (url.is_cut)

@@ -10,6 +10,7 @@
 #ifndef BREAKER_ROUTE_FALLBACK_H
 #define BREAKER_ROUTE_FALLBACK_H
 
+#include "base/text.h"
 #include "config/config.h"
 #include "http/model_scan.h"
 #include "http/url.h"
@@ -63,6 +64,10 @@ struct fallback_plan {
 enum fallback_misfit fallback_plan(const struct fallback_call *call,
                                    const struct config_fallback *fallback,
                                    struct fallback_plan *plan);
+
+/* Appends '?' and the query, if there is one. `foreign`: without its credentials, and nothing where
+ * no more is left; cut where there is no room for the whole. */
+void fallback_append_query(struct text *url, struct span query, bool foreign);
 
 /* The n-th of the fallback's headers (n < header_count) with its variables put in, a secret; or why
  * not, and `buf` is empty: FALLBACK_VARIABLE, *culprit (may be NULL) is its name in the header, or
