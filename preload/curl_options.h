@@ -102,10 +102,9 @@ enum shadow_index {
 
 struct shadow_value {
     union {
-        long number;  /* curl_off_t too: LP64 */
-        char *string; /* owned */
-        void *pointer;
-        struct curl_blob *blob; /* owned, and a copy is what it is put back as */
+        long number;   /* curl_off_t too: LP64 */
+        char *string;  /* owned */
+        void *pointer; /* of a KIND_BLOB owned: a copy, and that is put back */
     };
     bool set;        /* false: libcurl's default */
     bool overridden; /* libcurl holds another value than the application's */
