@@ -122,7 +122,7 @@ static void test_head_only(void **state)
 }
 
 #define MESSAGE                                                                                    \
-    "libbreaker: the circuit breaker of api.openai.com/gpt-4o is open; the call was refused. "      \
+    "libbreaker: the circuit breaker of api.openai.com/gpt-4o is open; the call was refused. "     \
     "Retry in 30 s"
 
 static void test_dialects(void **state)
