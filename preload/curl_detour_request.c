@@ -109,10 +109,10 @@ static void override_body(struct easy *easy)
 void curl_detour_put_part_back(struct easy *easy)
 {
     struct detour *detour = easy->detour;
-    struct span model = curl_mime_model(easy);
+    const struct mime_node *part = detour->part ? easymap_mime(detour->part) : NULL;
 
-    if (detour->part)
-        easy->real->mime_data(detour->part, model.ptr, model.len);
+    if (part && part->is_model) /* else it is freed already */
+        easy->real->mime_data(detour->part, part->data, CURL_ZERO_TERMINATED);
     detour->part = NULL;
 }
 
