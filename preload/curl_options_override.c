@@ -64,6 +64,31 @@ static void put_back(const struct curl_options *options, real_t real, CURL *easy
                       value->set ? value->pointer : default_of((enum shadow_index)index));
 }
 
+/* Body and method are one option: what the application set meanwhile is the method all the same. */
+static void put_back_method(const struct curl_options *options, real_t real, CURL *easy)
+{
+    switch (options->request) {
+    case REQUEST_POST:
+        return;
+    case REQUEST_GET:
+        real->easy_setopt(easy, CURLOPT_HTTPGET, (void *)1);
+        break;
+    case REQUEST_PUT:
+        real->easy_setopt(easy, CURLOPT_UPLOAD, (void *)1);
+        break;
+    case REQUEST_MIME:
+        put_back(options, real, easy, SHADOW_MIMEPOST);
+        break;
+    case REQUEST_FORM:
+        put_back(options, real, easy, SHADOW_HTTPPOST);
+        break;
+    case REQUEST_HEAD:
+        break;
+    }
+    if (options->no_body)
+        real->easy_setopt(easy, CURLOPT_NOBODY, (void *)1);
+}
+
 /* One field of libcurl's under two names: putting back either took the other's value away. */
 static void put_back_shared(const struct curl_options *options, real_t real, CURL *easy)
 {
@@ -83,6 +108,8 @@ void curl_options_restore_copy(const struct curl_options *options, real_t real, 
     for (unsigned i = 0; i < SHADOW_COUNT; i++)
         if (options->value[i].overridden)
             put_back(options, real, copy, i);
+    if (options->value[SHADOW_POSTFIELDS].overridden)
+        put_back_method(options, real, copy);
     put_back_shared(options, real, copy);
 }
 
