@@ -33,8 +33,10 @@ static void override_sockopt(struct easy *easy)
 {
     const curl_sockopt_callback watched = sockopt_watched;
 
-    if (!easy->options.value[SHADOW_SOCKOPTFUNCTION].pointer)
+    if (!easy->options.value[SHADOW_SOCKOPTFUNCTION].pointer) {
+        curl_options_guard(&easy->options, SHADOW_SOCKOPTFUNCTION);
         return;
+    }
     curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_SOCKOPTFUNCTION,
                           (void *)watched);
     curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_SOCKOPTDATA, easy);
@@ -63,6 +65,7 @@ static void override_place(struct easy *easy)
     if (version->number == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE ||
         version->number >= CURL_HTTP_VERSION_3) /* known of the target's host */
         override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+    curl_options_guard(options, SHADOW_HTTP_VERSION);
 }
 
 /* False: no memory, and no way there. Before anything that is meant for the fallback alone. */
@@ -143,6 +146,8 @@ static bool go(struct easy *easy)
         override_place(easy);
     else
         override_address(easy);
+    curl_options_guard(&easy->options, SHADOW_REQUEST_TARGET); /* as planned, both */
+    curl_options_guard(&easy->options, SHADOW_CONNECT_ONLY);
     curl_detour_override_request(easy);
     curl_detour_override_time(easy);
     if (errors) /* of a transfer that the application never learns of */

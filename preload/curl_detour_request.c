@@ -271,9 +271,10 @@ static void override_auth(struct easy *easy)
 
     if (value[SHADOW_HTTPAUTH].set || value[SHADOW_AWS_SIGV4].set)
         override_pointer(easy, SHADOW_HTTPAUTH, (void *)(uintptr_t)ways);
+    curl_options_guard(&easy->options, SHADOW_HTTPAUTH);
 }
 
-/* Nothing of it goes along, and the fallback is who its certificate says. */
+/* Nothing of it goes along, whenever it is set, and the fallback is who its certificate says. */
 static void override_identity(struct easy *easy)
 {
     const char *referer = easy->options.value[SHADOW_REFERER].string;
@@ -297,12 +298,16 @@ static void override_identity(struct easy *easy)
         SHADOW_SSL_VERIFYPEER,
         SHADOW_SSL_VERIFYHOST,
     };
+    static const enum shadow_index planned[] = {SHADOW_REFERER, SHADOW_SSL_CTX_FUNCTION,
+                                                SHADOW_RESOLVE};
 
     for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
         curl_options_neutralise(&easy->options, easy->real, easy->handle, credentials[i]);
     override_auth(easy);
     if (referer && strchr(referer, '?'))
         curl_options_neutralise(&easy->options, easy->real, easy->handle, SHADOW_REFERER);
+    for (size_t i = 0; i < sizeof planned / sizeof *planned; i++)
+        curl_options_guard(&easy->options, planned[i]);
 }
 
 /* --- all of it ------------------------------------------------------------------------------ */
@@ -322,6 +327,7 @@ void curl_detour_override_request(struct easy *easy)
 
     if (detour->headers || easy->options.value[SHADOW_HTTPHEADER].pointer)
         override_pointer(easy, SHADOW_HTTPHEADER, detour->headers);
+    curl_options_guard(&easy->options, SHADOW_HTTPHEADER);
     if (detour->way.foreign)
         override_identity(easy);
     override_body(easy);

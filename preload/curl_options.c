@@ -49,6 +49,7 @@ static bool set_value(enum shadow_index index, struct shadow_value *value, void 
     free_value(index, value);
     value->pointer = kept;
     value->set = true;
+    value->overridden |= value->guarded;
     return true;
 }
 
@@ -266,7 +267,8 @@ bool curl_options_withheld(const struct curl_options *options, CURLoption option
 {
     enum shadow_index index = index_of(option);
 
-    return index < SHADOW_COUNT && options->value[index].overridden;
+    return index < SHADOW_COUNT &&
+           (options->value[index].overridden || options->value[index].guarded);
 }
 
 void curl_options_clear(struct curl_options *options)

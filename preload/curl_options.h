@@ -108,13 +108,14 @@ struct shadow_value {
     };
     bool set;        /* false: libcurl's default */
     bool overridden; /* libcurl holds another value than the application's */
+    bool guarded;    /* libcurl has the application's, and must not get another one now */
 };
 
 enum body_source { BODY_NONE, BODY_FIELDS, BODY_READ, BODY_MIME, BODY_FORM };
 
 struct curl_options {
     struct shadow_value value[SHADOW_COUNT];
-    unsigned overridden; /* how many of them are */
+    unsigned overridden; /* how many of them are, or are guarded */
     /* The request as libcurl derives it, option by option in the application's order. */
     enum {
         REQUEST_GET,
@@ -153,7 +154,9 @@ bool curl_options_copy(struct curl_options *to, const struct curl_options *from)
 /* Puts `value` into libcurl and marks the option as overridden. */
 void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
                            enum shadow_index index, void *value);
-/* The same with libcurl's default, and only where the application set another value. */
+/* Has libcurl keep what it has: what the application sets from now on waits until the restore. */
+void curl_options_guard(struct curl_options *options, enum shadow_index index);
+/* Has libcurl keep its default, which overrides the application's value if it set another one. */
 void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
                              enum shadow_index index);
 /* Puts every overridden option back. Harmless when there is none. */

@@ -34,8 +34,16 @@ void curl_options_override(struct curl_options *options, real_t real, CURL *easy
 {
     if (real->easy_setopt(easy, curl_options_shadowed[index].option, value) != CURLE_OK)
         return;
-    options->overridden += !options->value[index].overridden;
+    options->overridden += !options->value[index].overridden && !options->value[index].guarded;
     options->value[index].overridden = true;
+}
+
+void curl_options_guard(struct curl_options *options, enum shadow_index index)
+{
+    struct shadow_value *value = &options->value[index];
+
+    options->overridden += !value->overridden && !value->guarded;
+    value->guarded = true;
 }
 
 void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
@@ -43,6 +51,7 @@ void curl_options_neutralise(struct curl_options *options, real_t real, CURL *ea
 {
     if (options->value[index].set && options->value[index].pointer != default_of(index))
         curl_options_override(options, real, easy, index, default_of(index));
+    curl_options_guard(options, index);
 }
 
 /* The size first: it says how much is copied. */
@@ -117,14 +126,16 @@ void curl_options_restore_all(struct curl_options *options, real_t real, CURL *e
 {
     curl_options_restore_copy(options, real, easy);
     for (unsigned i = 0; i < SHADOW_COUNT; i++)
-        options->value[i].overridden = false;
+        options->value[i].overridden = options->value[i].guarded = false;
     options->overridden = 0;
 }
 
 void curl_options_release(struct curl_options *options, enum shadow_index index)
 {
-    options->overridden -= options->value[index].overridden;
-    options->value[index].overridden = false;
+    struct shadow_value *value = &options->value[index];
+
+    options->overridden -= value->overridden || value->guarded;
+    value->overridden = value->guarded = false;
 }
 
 void curl_options_allow_http(struct curl_options *options, real_t real, CURL *easy)

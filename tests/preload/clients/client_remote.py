@@ -168,6 +168,7 @@ class Easy:
             self.curl.mime_data(part, data, ctypes.c_size_t(len(data)))
             if filename:
                 self.curl.mime_filename(part, filename.encode())
+        self.form = mime
         self.put("MIMEPOST", mime)
 
     # --- callbacks -------------------------------------------------------------------------------
@@ -231,6 +232,9 @@ class Remote:
 
     def mime(self, name, parts):
         self.easy[name].mime_of(parts)
+
+    def mime_free(self, name):
+        self.curl.mime_free(self.easy[name].form)
 
     def url_parts(self, name, url):
         self.curl.url.restype = ctypes.c_void_p

@@ -1,0 +1,170 @@
+"""Handles that are changed while their call is on its way elsewhere: whatever is set then is for the application's own
+host, goes to no fallback, and is there afterwards."""
+
+import pytest
+
+from fallbacks import SECOND_KEY, Bytes, Fallback, Remote, chain, chat, is_refused
+from provider import Answer, wait_until
+from test_fallback_secrets import CANARY, shows
+
+BODY = chat("m")
+LATE = {
+    "HTTPHEADER": ["Authorization: Bearer " + CANARY, "X-App: 1"],
+    "COOKIE": f"session={CANARY}",
+    "USERPWD": f"user:{CANARY}",
+    "USERNAME": CANARY,
+    "XOAUTH2_BEARER": CANARY,
+    "AWS_SIGV4": f"aws:amz:{CANARY}:service",
+    "REFERER": f"http://a.example/?key={CANARY}",
+}
+
+
+@pytest.fixture
+def refusing(breaker_env, provider):
+    def refuse(*fallbacks, key=None, **keys):
+        breaker_env.configure(chain(provider, *fallbacks, **keys), open_seconds=60)
+        breaker_env.command("trip", "--create", key or provider.key(name=keys.get("name")))
+
+    return refuse
+
+
+@pytest.mark.parametrize("auth", [None, "Authorization: Bearer ${SECOND_KEY}"], ids=["bare", "auth"])
+@pytest.mark.parametrize("option", LATE)
+def test_a_credential_set_between_add_and_perform(option, auth, breaker_env, provider, providers, refusing):
+    second = Fallback("second", providers(), auth=auth, headers=())
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        curl.add(name="a")
+        if option == "USERNAME":
+            curl.set("a", PASSWORD=CANARY)
+        if option == "XOAUTH2_BEARER":
+            curl.set("a", HTTPAUTH=64)  # CURLAUTH_BEARER
+        if option == "AWS_SIGV4":
+            curl.set("a", USERPWD="AKID:secret")
+        curl.set("a", **{option: LATE[option]})
+        curl.until_messages(number=1)
+        curl.remove(name="a")
+        for request in second.provider.seen():
+            assert not shows(request.raw, CANARY), Bytes(request.raw)
+            assert b"authorization" not in request.raw.lower() or auth
+        breaker_env.command("reset", provider.key())
+        assert curl.perform(name="a").url == provider.url()
+    if option not in ("USERPWD", "USERNAME", "XOAUTH2_BEARER", "AWS_SIGV4"):
+        assert shows(provider.seen()[0].raw, CANARY)
+    else:
+        assert b"uthorization" in provider.seen()[0].raw, Bytes(provider.seen()[0].raw)
+
+
+@pytest.mark.xfail(reason="libcurl's jar knows no ports, and was empty when the call was begun", strict=True)
+def test_a_cookie_put_in_the_jar_between_add_and_perform(breaker_env, provider, providers, refusing):
+    second = Fallback("second", providers())
+    refusing(second, name="localhost")
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url(name="localhost"), POSTFIELDS=BODY)
+        curl.add(name="a")
+        curl.set("a", COOKIELIST=f"Set-Cookie: session={CANARY}; domain=localhost; path=/")
+        curl.until_messages(number=1)
+        curl.remove(name="a")
+    assert not any(shows(r.raw, CANARY) for r in second.provider.seen())
+
+
+@pytest.mark.parametrize("option", ["CONNECT_TO", "PORT"])
+def test_another_way_set_between_add_and_perform(option, breaker_env, provider, providers, refusing):
+    """The fallback's key goes to the fallback alone."""
+    second, other = Fallback("second", providers()), providers()
+    refusing(second)
+    with Remote(breaker_env, env={"SECOND_KEY": SECOND_KEY}) as curl:
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY)
+        curl.add(name="a")
+        curl.set("a", **{"CONNECT_TO": {"CONNECT_TO": [f"::127.0.0.1:{other.port}"]}, "PORT": {"PORT": other.port}}[option])
+        curl.until_messages(number=1)
+        curl.remove(name="a")
+    assert not any(shows(r.raw, SECOND_KEY) for r in other.seen())
+
+
+NEXT = {"HTTPGET": {"HTTPGET": 1}, "NOBODY": {"NOBODY": 1}, "UPLOAD": {"UPLOAD": 1, "INFILESIZE_LARGE": 0}}
+
+
+@pytest.mark.parametrize("option", NEXT)
+def test_the_method_of_the_next_call_is_set_meanwhile(option, breaker_env, provider, providers, refusing):
+    second = Fallback("second", providers())
+
+    def prepare(curl):
+        curl.made("a", URL=provider.url(), POSTFIELDS=BODY, TIMEOUT=5)
+
+    def both(curl):
+        prepare(curl)
+        curl.in_write(name="a", options=NEXT[option])
+        first = curl.perform(name="a")
+        return first, curl.perform(name="a")
+
+    with Remote(breaker_env, bare=True) as curl:
+        both(curl)
+    original = [(r.method, r.body) for r in provider.seen()][1:]
+    provider.clear()
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        prepare(curl)
+        curl.in_write(name="a", options=NEXT[option])
+        assert curl.perform(name="a").url == second.url()
+        breaker_env.command("reset", provider.key())
+        curl.perform(name="a")
+    assert [(r.method, r.body) for r in provider.seen()] == original
+
+
+@pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
+@pytest.mark.parametrize("last", ["second", "nobody"])
+def test_refused_in_its_middle_without_failover(last, multi, breaker_env, provider, providers, refusing):
+    """The first of the chain is dead: the next has the call."""
+    dead, second = Fallback("dead", providers()), Fallback("second", providers())
+    dead.provider.refuse()
+    refusing(*([dead, second] if last == "second" else [dead]), key=provider.key("m"), failover="off")
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url())
+        curl.source(name="a", body=BODY, seek=True)
+        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+    if last == "second":
+        assert (done.code, done.url) == (0, second.url())
+    else:
+        assert is_refused(done), done
+
+
+FORM = [["file", "sound", "a.wav"], ["model", "whisper-1", None]]
+
+
+@pytest.fixture
+def form_elsewhere(breaker_env, provider, providers, refusing):
+    """A handle whose form is at the fallback, which does not answer yet."""
+    second = Fallback("second", providers(), model="*:large-{model}")
+    second.provider.answer(Answer(hang=True))
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url("/v1/audio/transcriptions"))
+        curl.mime(name="a", parts=FORM)
+        curl.add(name="a")
+        wait_until(lambda: curl.turn() and second.provider.count(), what="the call is at the fallback")
+        yield curl
+    assert b"large-whisper-1" in second.provider.seen()[0].raw
+
+
+def test_a_form_that_is_freed_meanwhile(form_elsewhere):
+    """libcurl does not look at it any more once it was sent; with memory that is never zero by chance."""
+    form_elsewhere.mime_free(name="a")
+    form_elsewhere.remove(name="a")
+    form_elsewhere.cleanup(name="a")
+
+
+@pytest.mark.xfail(reason="libcurl copies the form with the fallback's model in it", strict=True)
+def test_a_form_that_is_copied_meanwhile(breaker_env, provider, providers, refusing):
+    second = Fallback("second", providers(), model="*:large-{model}")
+    refusing(second)
+    with Remote(breaker_env) as curl:
+        curl.made("a", URL=provider.url("/v1/audio/transcriptions"))
+        curl.mime(name="a", parts=FORM)
+        curl.in_write(name="a", options={"duplicate": 1})
+        assert curl.perform(name="a").url == second.url("/audio/transcriptions")
+        curl.take_copy(name="a", copy="b")
+        breaker_env.command("reset", provider.key())
+        assert curl.perform(name="b").status == 200
+    assert b"large-whisper-1" not in provider.seen()[0].body
