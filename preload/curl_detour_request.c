@@ -194,13 +194,22 @@ static const char *plan_headers(struct easy *easy)
 
 /* --- who the application is ----------------------------------------------------------------- */
 
+static bool is_address(struct span host)
+{
+    size_t len = 0;
+
+    while (len < host.len && memchr("0123456789.", host.ptr[len], 11))
+        len++;
+    return host.len > 0 && (host.ptr[0] == '[' || len == host.len);
+}
+
 /* The last two labels of a name; of an address all of it. */
 static struct span domain_of(struct span host)
 {
     unsigned dots = 0;
     size_t at = host.len;
 
-    if (host.len > 0 && (host.ptr[0] == '[' || (host.ptr[host.len - 1] <= '9')))
+    if (is_address(host))
         return host;
     while (at > 0 && (host.ptr[at - 1] != '.' || ++dots < 2))
         at--;

@@ -168,3 +168,16 @@ def test_a_form_that_is_copied_meanwhile(breaker_env, provider, providers, refus
         breaker_env.command("reset", provider.key())
         assert curl.perform(name="b").status == 200
     assert b"large-whisper-1" not in provider.seen()[0].body
+
+
+@pytest.mark.parametrize("domain", ["svc.example", "svc.cluster1"])
+def test_a_cookie_of_the_domain_of_both(domain, breaker_env, provider, providers):
+    """Names may end in a digit and are no addresses for that."""
+    home, there = f"a.{domain}", f"b.{domain}"
+    second = Fallback("second", providers(), host=there)
+    breaker_env.configure(chain(provider, second, name=home), open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key(name=home))
+    with Remote(breaker_env, env={"SECOND_KEY": SECOND_KEY}) as curl:
+        curl.call(URL=provider.url(name=home), POSTFIELDS=BODY, COOKIELIST=f"Set-Cookie: s={CANARY}; domain={domain}; path=/",
+                  RESOLVE=[f"{name}:{p.port}:127.0.0.1" for name, p in ((home, provider), (there, second.provider))])
+    assert not any(shows(r.raw, CANARY) for r in second.provider.seen())
