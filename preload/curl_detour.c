@@ -178,7 +178,8 @@ static bool begin(struct easy *easy, bool refused)
     const char *url = detour ? curl_url_of(easy, &owned) : NULL;
 
     if (url && (detour->url = owned ? owned : strdup(url)) &&
-        shim_detour_begin(&detour->way, &easy->call, span_str(curl_options_method(&easy->options)),
+        (detour->method = strdup(curl_options_method(&easy->options))) &&
+        shim_detour_begin(&detour->way, &easy->call, span_str(detour->method),
                           span_str(detour->url), curl_options_port(&easy->options))) {
         detour->refused = refused;
         detour->follows = !refused || easy->body_shown > 0;
@@ -186,8 +187,10 @@ static bool begin(struct easy *easy, bool refused)
         curl_detour_show_body(easy);
         return true;
     }
-    if (detour)
+    if (detour) {
         free(detour->url);
+        free(detour->method);
+    }
     free(detour);
     return false;
 }
@@ -299,6 +302,8 @@ void curl_detour_end(struct easy *easy)
     easy->active = &easy->call;
     shim_detour_end(&detour->way);
     free(detour->pulled);
+    free(detour->fields);
+    free(detour->method);
     free(detour->url);
     explicit_bzero(detour, sizeof *detour); /* a key, perhaps */
     free(detour);

@@ -14,7 +14,9 @@ struct detour {
     struct shim_detour way;
     bool refused; /* the application's call was refused; else its connect failed */
     bool going;   /* the transfer under way is the fallback's */
-    char *url;    /* the application's; `way` points into it */
+    char *url;    /* the application's; `way` points into it, and into the next two */
+    char *method;
+    char *fields; /* of COPYPOSTFIELDS, which may be set anew meanwhile */
     bool follows; /* a transfer of this call ran before it: it has what is left of the time */
     struct curl_slist *headers, *connect_to;
     /* The body, where it is not the application's own any more. */

@@ -14,10 +14,26 @@ static void override_pointer(struct easy *easy, enum shadow_index index, void *v
 
 /* --- the body ------------------------------------------------------------------------------- */
 
+/* False: no memory. */
+static bool keep_fields(struct easy *easy, struct span *fields)
+{
+    struct detour *detour = easy->detour;
+
+    *fields = curl_options_fields(&easy->options);
+    if (!easy->options.copied_fields)
+        return true;
+    if (!(detour->fields = malloc(fields->len + 1)))
+        return false;
+    memcpy(detour->fields, fields->ptr, fields->len);
+    fields->ptr = detour->fields;
+    return true;
+}
+
 void curl_detour_show_body(struct easy *easy)
 {
     struct detour *detour = easy->detour;
     struct shim_detour *way = &detour->way;
+    struct span fields;
 
     switch (curl_options_body(&easy->options)) {
     case BODY_READ:
@@ -26,7 +42,8 @@ void curl_detour_show_body(struct easy *easy)
             shim_detour_body(way, span_of(detour->pulled, detour->pulled_len));
         break;
     case BODY_FIELDS:
-        shim_detour_body(way, curl_options_fields(&easy->options));
+        if (keep_fields(easy, &fields))
+            shim_detour_body(way, fields);
         break;
     case BODY_MIME:
     case BODY_FORM:

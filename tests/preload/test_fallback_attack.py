@@ -5,6 +5,7 @@ import pytest
 
 from fallbacks import SECOND_KEY, Bytes, Fallback, Remote, chain, chat, is_refused
 from provider import Answer, wait_until
+from test_fallback_chain import black_hole, section  # noqa: F401
 from test_fallback_secrets import CANARY, shows
 
 BODY = chat("m")
@@ -181,3 +182,27 @@ def test_a_cookie_of_the_domain_of_both(domain, breaker_env, provider, providers
         curl.call(URL=provider.url(name=home), POSTFIELDS=BODY, COOKIELIST=f"Set-Cookie: s={CANARY}; domain={domain}; path=/",
                   RESOLVE=[f"{name}:{p.port}:127.0.0.1" for name, p in ((home, provider), (there, second.provider))])
     assert not any(shows(r.raw, CANARY) for r in second.provider.seen())
+
+
+@pytest.mark.parametrize("how", ["set", "reset"])
+def test_body_and_method_are_set_anew_while_a_fallback_is_tried(how, breaker_env, black_hole, provider, providers):  # noqa: F811
+    """The next of the chain has those of the call as it was begun; freed memory is never as it was."""
+    second = Fallback("second", providers())
+    breaker_env.configure(f"[target {provider.key()}]\nbase = {provider.url('/v1')}\nfallback = hole, second\n"
+                          + section("hole", f"http://{black_hole}/v1") + second.section(), open_seconds=60)
+    breaker_env.command("trip", "--create", provider.key())
+    with Remote(breaker_env, env={"SECOND_KEY": SECOND_KEY}) as curl:
+        curl.made("a", URL=provider.url(), COPYPOSTFIELDS=chat("m", text="x" * 300), CUSTOMREQUEST="POST", CONNECTTIMEOUT_MS=600)
+        curl.add(name="a")
+        for _ in range(3):
+            curl.turn()
+        if how == "reset":
+            curl.reset(name="a")
+        curl.set("a", COPYPOSTFIELDS=chat("n"), CUSTOMREQUEST="PATCH")
+        curl.set("a", CUSTOMREQUEST="POST")
+        curl.until_messages(number=1)
+        curl.remove(name="a")
+    if how == "set":
+        assert [r.body for r in second.provider.seen()] == [chat("openai/m", text="x" * 300).encode()]
+    else:
+        assert all(b"openai/" in r.body for r in second.provider.seen())
