@@ -5,7 +5,7 @@ import pytest
 
 from fallbacks import SECOND_KEY, Bytes, Fallback, Remote, chain, chat, is_refused
 from provider import Answer, wait_until
-from test_fallback_chain import black_hole, section  # noqa: F401
+from test_fallback_chain import hole, section  # noqa: F401
 from test_fallback_secrets import CANARY, shows
 
 BODY = chat("m")
@@ -185,11 +185,11 @@ def test_a_cookie_of_the_domain_of_both(domain, breaker_env, provider, providers
 
 
 @pytest.mark.parametrize("how", ["set", "reset"])
-def test_body_and_method_are_set_anew_while_a_fallback_is_tried(how, breaker_env, black_hole, provider, providers):  # noqa: F811
+def test_body_and_method_are_set_anew_while_a_fallback_is_tried(how, breaker_env, hole, provider, providers):  # noqa: F811
     """The next of the chain has those of the call as it was begun; freed memory is never as it was."""
     second = Fallback("second", providers())
     breaker_env.configure(f"[target {provider.key()}]\nbase = {provider.url('/v1')}\nfallback = hole, second\n"
-                          + section("hole", f"http://{black_hole}/v1") + second.section(), open_seconds=60)
+                          + section("hole", f"http://{hole}/v1") + second.section(), open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())
     with Remote(breaker_env, env={"SECOND_KEY": SECOND_KEY}) as curl:
         curl.made("a", URL=provider.url(), COPYPOSTFIELDS=chat("m", text="x" * 300), CUSTOMREQUEST="POST", CONNECTTIMEOUT_MS=600)
