@@ -185,6 +185,23 @@ static bool is_token(struct span name)
     return name.len > 0;
 }
 
+/* How a request ends and what its connection is for is libcurl's: another word would cut it, or
+ * leave it open. */
+static bool is_of_connection(struct span name)
+{
+    static const struct span names[] = {
+        SPAN_LIT("Content-Length"), SPAN_LIT("Transfer-Encoding"), SPAN_LIT("Host"),
+        SPAN_LIT("Connection"),     SPAN_LIT("Upgrade"),           SPAN_LIT("TE"),
+        SPAN_LIT("Trailer"),        SPAN_LIT("Keep-Alive"),        SPAN_LIT("Proxy-Connection"),
+        SPAN_LIT("Expect"),
+    };
+
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (span_ieq(name, names[i]))
+            return true;
+    return false;
+}
+
 /* NULL: all of it is as it should be. */
 static const char *fault_of_header(struct span name, struct span value, bool colon)
 {
@@ -194,6 +211,8 @@ static const char *fault_of_header(struct span name, struct span value, bool col
         return "no ':'";
     if (!is_token(name))
         return "a name that no header can have";
+    if (is_of_connection(name))
+        return "one of the connection or of the body's length";
     if (value.len == 0)
         return "no value";
     if (span_has_control(value))

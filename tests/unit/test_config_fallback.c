@@ -19,7 +19,8 @@ static void a_whole_one_has_everything(void **state)
                                          "header = X-Two: a, \"b\" ${_x9}\n"
                                          "model = *:openai/{model}\n"
                                          "[fallback b]\n"
-                                         "base = http://[::1]:11434\n");
+                                         "base = http://[::1]:11434\n"
+                                         "[breaker]\nfallback = a, b\n");
     const struct config_fallback *a = find(config, "a"), *b = find(config, "b");
 
     assert_int_equal(problem_count, 0);
@@ -89,6 +90,17 @@ static const struct {
     {"base = https://a\nauth =\n", 3, "auth", "no ':'"},
     {"base = https://a\nauth = : canary\n", 3, "auth", "a name that no header can have"},
     {"base = https://a\nauth = A:\n", 3, "auth", "no value"},
+    {"base = https://a\nheader = Content-Length: 1\n", 3, "header",
+     "expected Name: value, found one of the connection or of the body's length"},
+    {"base = https://a\nauth = transfer-encoding: chunked\n", 3, "auth", "the connection"},
+    {"base = https://a\nheader = HOST: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = connection: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = Upgrade: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = TE: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = Trailer: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = Keep-Alive: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = Proxy-Connection: canary\n", 3, "header", "the connection"},
+    {"base = https://a\nheader = Expect: 100-continue\n", 3, "header", "the connection"},
     {"base = https://a\nauth = A: canary\x01\n", 3, "auth", "a control character"},
     {"base = https://a\nauth = A: canary$x\n", 3, "auth", "a '$' that begins no ${VAR}"},
     {"base = https://a\nheader = A: canary${x\n", 3, "header", "a '$' that begins no"},
@@ -138,7 +150,8 @@ static void variables_are_looked_up_only_when_asked(void **state)
 {
     (void)state;
     struct config *config =
-        load_good("[fallback x]\nbase = https://a\nauth = A: ${GONE}\nheader = B: ${EMPTY}\n");
+        load_good("[fallback x]\nbase = https://a\nauth = A: ${GONE}\nheader = B: ${EMPTY}\n"
+                  "[breaker]\nfallback = x\n");
 
     assert_string_equal(find(config, "x")->headers[0], "A: ${GONE}");
     config_free(config);
@@ -160,7 +173,8 @@ static void sections_that_are_none(void **state)
 
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         snprintf(text, sizeof text,
-                 GOOD_FALLBACK "%s\nnonsense = 1\nbase = x\n[breaker]\nmode = off\n", bad[i].head);
+                 GOOD_FALLBACK "%s\nnonsense = 1\nbase = x\n[breaker]\nfallback = f\n",
+                 bad[i].head);
         struct config *config = load_checked(text);
         assert_int_equal(problem_count, 1); /* of its keys nothing more is said */
         assert_true(problems[0].skipped);
@@ -182,7 +196,8 @@ static char big[1 << 18];
 static void headers_and_models_are_bounded(void **state)
 {
     (void)state;
-    size_t len = (size_t)snprintf(big, sizeof big, "%s", GOOD_FALLBACK "auth = A: b\n");
+    size_t len = (size_t)snprintf(big, sizeof big, "%s",
+                                  "[breaker]\nfallback = f\n" GOOD_FALLBACK "auth = A: b\n");
 
     for (unsigned i = 0; i < 32; i++)
         len += (size_t)snprintf(big + len, sizeof big - len, "header = H%u: v\n", i);
@@ -212,8 +227,8 @@ static void lines_as_long_as_they_may_be(void **state)
                                         "auth = A: ", "header = A: ", "model = a:"};
 
     for (size_t i = 0; i < sizeof heads / sizeof *heads; i++) {
-        int len = snprintf(big, sizeof big, "[fallback f]\n%s%s", i ? "base = https://f\n" : "",
-                           heads[i]);
+        int len = snprintf(big, sizeof big, "[breaker]\nfallback = f\n[fallback f]\n%s%s",
+                           i ? "base = https://f\n" : "", heads[i]);
         memset(big + len, 'x', 199 - strlen(heads[i]));
         strcpy(big + len + 199 - strlen(heads[i]), "\n");
         struct config *config = load_good(big);
