@@ -179,6 +179,7 @@ struct config *config_load(const struct config_source *source, config_report *re
         names_check(&load);
     }
     if (load.config && load.problems == 0 && config_settle(load.config)) {
+        advice_give(&load);
         errno = saved;
         return load.config;
     }

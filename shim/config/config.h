@@ -89,9 +89,10 @@ struct config;
 /*
  * Reads and judges everything; reports every problem, at most 100, and at most 100 `skipped` ones
  * and warnings. Returns the configuration, or NULL when there was any problem but those, or no
- * memory (`report` may be NULL). The file must be regular, belong to root or to the effective user
- * and not be writable by group or others; a missing file at a default place is no problem (path
- * NULL), one that was named is. Free with config_free().
+ * memory (`report` may be NULL). Most warnings are of the whole, told only of a good one. The file
+ * must be regular, belong to root or to the effective user and not be writable by group or others;
+ * a missing file at a default place is no problem (path NULL), one that was named is. Free with
+ * config_free().
  */
 struct config *config_load(const struct config_source *source, config_report *report, void *data);
 void config_free(struct config *config); /* accepts NULL */

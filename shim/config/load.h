@@ -15,6 +15,7 @@ struct load_name {
     struct layer *layer;         /* NULL: the layer was given another list since */
     const struct target *target; /* NULL: [breaker], the environment, --set */
     unsigned line;
+    bool told; /* by advice.c */
     struct span name;
 };
 
@@ -77,6 +78,11 @@ bool names_add(struct load *load, struct layer *layer, unsigned line, struct spa
 void names_forget(struct load *load, const struct layer *layer);
 /* When everything is read: takes those out of the lists that lead nowhere, or back. */
 void names_check(struct load *load);
+/* What a problem of that name has as its file. */
+const char *names_file(const struct load *load, const struct load_name *entry);
+
+/* advice.c: when the configuration is settled; changes nothing of it. */
+void advice_give(struct load *load);
 
 /* overrides.c: the environment, then --set. */
 void overrides_load(struct load *load, const struct config_source *source);

@@ -35,16 +35,19 @@ void names_forget(struct load *load, const struct layer *layer)
 /* --- one name ----------------------------------------------------------------------------------
  */
 
-static void skip(struct load *load, const struct load_name *entry, const char *expected,
-                 const char *found)
+const char *names_file(const struct load *load, const struct load_name *entry)
 {
     const struct config *config = load->config;
 
-    load_skip(load,
-              entry->layer == &config->environment ? "BREAKER_FALLBACK"
-              : entry->layer == &config->set       ? "BREAKER_SET"
-                                                   : config->file,
-              entry->line, SPAN_LIT("fallback"), expected, found);
+    return entry->layer == &config->environment ? "BREAKER_FALLBACK"
+           : entry->layer == &config->set       ? "BREAKER_SET"
+                                                : config->file;
+}
+
+static void skip(struct load *load, const struct load_name *entry, const char *expected,
+                 const char *found)
+{
+    load_skip(load, names_file(load, entry), entry->line, SPAN_LIT("fallback"), expected, found);
 }
 
 static void skip_unknown(struct load *load, const struct load_name *entry)
@@ -78,16 +81,6 @@ static bool is_listed(const struct value *value, struct span wanted)
         if (span_eq(name, wanted))
             return true;
     return false;
-}
-
-/* The one host of a target; SPAN_NONE where there is a glob, or no target. */
-static struct span literal_host(const struct target *target)
-{
-    struct span host = target ? span_of(target->pattern, target->host_len) : SPAN_NONE;
-
-    if (host.len == 0 || memchr(host.ptr, '*', host.len) || memchr(host.ptr, '?', host.len))
-        return SPAN_NONE;
-    return host;
 }
 
 /* --- cycles ------------------------------------------------------------------------------------
@@ -144,7 +137,7 @@ static bool judge(struct load *load, struct ways *ways, const struct load_name *
                   const struct value *value)
 {
     const struct fallback *fallback = fallbacks_find(load->config, entry->name);
-    struct span host = literal_host(entry->target);
+    struct span host = entry->target ? config_literal_host(entry->target) : SPAN_NONE;
     char found[120];
 
     if (!fallback) {

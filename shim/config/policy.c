@@ -44,6 +44,13 @@ static bool is_glob(struct span pattern)
            (memchr(pattern.ptr, '*', pattern.len) || memchr(pattern.ptr, '?', pattern.len));
 }
 
+struct span config_literal_host(const struct target *target)
+{
+    struct span host = host_part(target);
+
+    return host.len == 0 || is_glob(host) ? SPAN_NONE : host;
+}
+
 /* Positive: `a` is more specific. Literal before glob, longer before shorter. */
 static int compare_parts(struct span a, struct span b)
 {

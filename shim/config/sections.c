@@ -190,13 +190,43 @@ static void check_scope(struct load *load, const struct target *target)
                  SPAN_LIT("scope"), "it in [breaker] or a target without a model", found);
 }
 
+/* It is asked at connect, before a model is known, and is to be another place than the host. What
+ * is dropped of a host stands for itself, as a broken one does (load.c); of a model it was none. */
+static void check_address(struct load *load, struct target *target)
+{
+    char found[CONFIG_PATTERN_MAX + 10];
+    struct layer *layer = &target->layer;
+    struct span key = SPAN_LIT("fallback_address");
+
+    if (!layer_has(layer, OPTION_fallback_address))
+        return;
+    struct setting *setting = layer->setting[OPTION_fallback_address];
+    if (target->pattern[target->host_len]) {
+        snprintf(found, sizeof found, "one for %s", target->pattern);
+        load_skip(load, load->config->file, setting->line, key,
+                  "it in [breaker] or a target without a model", found);
+        load_unset(load, layer, key);
+        return;
+    }
+    struct span address = span_str(setting->value.text);
+    if (span_ends(address, SPAN_LIT(":443")))
+        address.len -= 4;
+    if (address.len == 0 || !span_eq(address, config_literal_host(target)))
+        return;
+    snprintf(found, sizeof found, "\"%s\"", setting->value.text);
+    load_skip(load, load->config->file, setting->line, key,
+              "another HOST:PORT than the target's own", found);
+    setting->value.text[0] = '\0';
+}
+
 void sections_check(struct load *load)
 {
     char shown[CONFIG_NAME_MAX + 10], found[CONFIG_NAME_MAX + 3];
 
     for (unsigned i = 0; i < load->config->target_count; i++) {
-        const struct target *target = load->config->targets[i];
+        struct target *target = load->config->targets[i];
         check_scope(load, target);
+        check_address(load, target);
         if (target->pattern[0] || target->pattern_given)
             continue;
         snprintf(shown, sizeof shown, "[target %s]", target->name);

@@ -74,6 +74,9 @@ struct config {
 const struct layer *config_layer(const struct config *config, enum config_option option,
                                  struct span host, struct span model);
 
+/* The one host of a target, as key H; SPAN_NONE where there is a glob, or no pattern. */
+struct span config_literal_host(const struct target *target);
+
 /* policy.c: what a load computes once, when everything is read: ranked, base, match, deepbind.
  * False: no memory. */
 bool config_settle(struct config *config);

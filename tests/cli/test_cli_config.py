@@ -317,9 +317,16 @@ def test_check_looks_variables_up(breaker, ini):
     ("[fallback x]\nbase = https://u:canary@h\n", ":2: base: "),
     ("[fallback x]\nbase = https://h\nauth = canary\n", ":3: auth: expected Name: value"),
     ("[fallback x]\nbase = https://h\nauth canary = canary\n", ":3: auth: "),
-    ("[breaker]\nfallback = lokal\n[fallback local]\nbase = http://h\n", ":2: fallback: "),
+    ("[breaker]\nfallback = local, lokal\n[fallback local]\nbase = http://h\n", ":2: fallback: "),
     ("[target h]\nfallback = x\n[fallback x]\nbase = https://h\n", ":2: fallback: "),
     ("[target h]\nfallback_address = [::1]:80\n", ":2: fallback_address: "),
+    ("[target h]\nfallback_address = h:443\n", ":2: fallback_address: expected another HOST:PORT than the target's own"),
+    ("[target h/m]\nfallback_address = g:443\n", ":2: fallback_address: expected it in [breaker] or a target without"),
+    ("[target h:8000]\nbase = https://h/v1\n", ":2: base: expected a URL of h:8000, "),
+    ("[fallback x]\nbase = https://h\n", ":1: [fallback x]: expected its name in a `fallback` key, found none"),
+    ("[target h/m]\nallow_fallbacks = false\n[breaker]\nfallback_address = g:443\n", ":2: allow_fallbacks: expected no "),
+    ("[target h]\nbase = https://h\nfallback = x\n[fallback x]\nbase = http://g\n", ":3: fallback: expected https, "),
+    ("[fallback x]\nbase = https://h\nheader = Host: canary\n", ":3: header: expected Name: value, found one of the"),
 ])
 def test_what_is_left_out_is_a_problem_for_check_alone(breaker, ini, text, told):
     path = ini(text)

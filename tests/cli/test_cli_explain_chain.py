@@ -321,8 +321,9 @@ def test_sockets_go_to_the_address_alone_and_at_connect_alone(ask, refused):
 
 def test_the_address_at_connect_is_that_of_the_host(ask, refused):
     refused(HOST)
+    """A target of a model has none of its own."""
     found = ask("fallback_address = a.example:443", f"[target {KEY}]\nfallback_address = b.example:443\n")
-    assert word(found)[3] == "b.example" and "connects to a.example instead" in found["layers"][1]["now"]
+    assert word(found)[3] == "a.example" and "connects to a.example instead" in found["layers"][1]["now"]
 
 
 def test_asking_changes_nothing(breaker, ask, refused):

@@ -100,7 +100,7 @@ static void bases_and_addresses_of_targets(void **state)
                                          "base = api.openai.com/v1\n"
                                          "fallback_address = gpu2\n"
                                          "[target b]\nbase =\nfallback_address =\n"
-                                         "[target c]\nbase = HTTP://C:80//\n"
+                                         "[target c]\nbase = HTTPS://C:443//\n"
                                          "fallback_address = [::1]:8000\n"
                                          "[target d]\nbase = https://u:canary@h\n");
     struct policy policy = policy_of(config, "x", NULL);
@@ -114,7 +114,7 @@ static void bases_and_addresses_of_targets(void **state)
     assert_string_equal(policy.base, "");
     assert_string_equal(policy.fallback_address, "");
     policy = policy_of(config, "c", NULL);
-    assert_string_equal(policy.base, "HTTP://C:80");
+    assert_string_equal(policy.base, "HTTPS://C:443");
     assert_string_equal(policy.fallback_address, "[::1]:8000");
     assert_int_equal(problem_count, 4);
     static const unsigned lines[] = {5, 6, 12, 14};
@@ -137,6 +137,7 @@ static const char places[] = "[fallback a]\nbase = https://a.example/v1\n"
                              "[fallback a80]\nbase = http://a.example\n"
                              "[fallback b]\nbase = https://b.example:444\n"
                              "[fallback c]\nbase = https://c.example\n";
+static const char all[] = "[target *.z]\nfallback = a, a-model, a80, b, c\n";
 
 static const struct {
     const char *targets; /* below the twelve lines above */
@@ -168,7 +169,7 @@ static void no_way_leads_back(void **state)
     char text[1024];
 
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
-        snprintf(text, sizeof text, "%s%s", places, ways[i].targets);
+        snprintf(text, sizeof text, "%s%s%s", places, ways[i].targets, all);
         struct config *config = load_checked(text);
         bool told = problem_count == 1 && problems[0].skipped && problems[0].line == ways[i].line &&
                     strstr(problems[0].text, ways[i].message);
