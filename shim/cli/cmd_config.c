@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include "http/url.h"
+#include "route/fallback.h"
 #include "route/route.h"
 
 #include <stdlib.h>
@@ -44,8 +45,8 @@ static const struct argp config_argp = {
     .parser = parse,
     .args_doc = "[HOST[:PORT][/MODEL]]",
     .doc = "Show every setting in force, its value, and where it came from; for a host or a model, "
-           "as its target has it. Without one, the fallbacks too, with the names of their headers "
-           "alone."
+           "as its target has it, with the fallbacks that it names; without one, with all of them. "
+           "Of their headers only the names are shown."
            "\vLines that begin with # are remarks. Exit code 1: the configuration is bad (see "
            "`breaker check`), so that none is in force.",
     .children = children,
@@ -91,6 +92,7 @@ struct shown {
     const char *key; /* as a printable key; NULL: what holds everywhere */
     struct span host, model;
     bool host_alone; /* scope = host: what is asked of the model is the host's */
+    struct policy policy;
 };
 
 /* The n-th option, if it is to be shown: what holds for the whole process is not repeated for a
@@ -106,11 +108,23 @@ static bool take_option(const struct shown *shown, int n, const struct config_op
                                 shown->host_alone ? SPAN_NONE : shown->model, shown->own, value);
 }
 
-/* Where a [fallback NAME] stands, as the origins of options are told. */
-static void origin_of(const struct shown *shown, const struct config_fallback *fallback,
-                      char origin[PATH_MAX + 16])
+/* Takes the next [fallback NAME] that is to be shown: those that the key's list names, in its
+ * order, or all. `n` counts them, `names` is the rest of the list. */
+static const struct config_fallback *take_fallback(const struct shown *shown, unsigned n,
+                                                   struct span *names)
 {
-    snprintf(origin, PATH_MAX + 16, "%s:%u", shown->path, fallback->line);
+    struct span name;
+
+    if (!shown->key)
+        return config_fallback_at(shown->config, n);
+    return fallback_next(names, &name) ? config_fallback(shown->config, name) : NULL;
+}
+
+/* Where a line of a [fallback NAME] stands, as the origins of options are told; 0: nowhere. */
+static const char *origin_of(const struct shown *shown, unsigned line, char origin[PATH_MAX + 16])
+{
+    snprintf(origin, PATH_MAX + 16, "%s:%u", shown->path, line);
+    return line ? origin : "default";
 }
 
 /* Its value may be a secret. */
@@ -138,15 +152,20 @@ static void print_member(const char *key, struct span text, const char *mask, co
 
 static void print_fallback(const struct shown *shown, const struct config_fallback *fallback)
 {
-    char safe[256], origin[PATH_MAX + 16];
+    char safe[256], origin[PATH_MAX + 16], path[4 * PATH_MAX];
 
-    origin_of(shown, fallback, origin);
     cli_text_safe(span_str(fallback->name), safe, sizeof safe);
-    printf("\n[fallback %s]\n", safe);
-    print_member("base", span_str(fallback->base), "", origin);
-    print_member("model", span_str(fallback->models), "", origin);
+    printf("\n[fallback %s]", safe);
+    cli_text_safe(span_str(origin_of(shown, fallback->line, origin)), path, sizeof path);
+    printf(" # %s\n", path);
+    print_member("base", span_str(fallback->base), "",
+                 origin_of(shown, fallback->base_line, origin));
+    print_member("model", span_str(fallback->models), "",
+                 origin_of(shown, fallback->models_line, origin));
     for (unsigned i = 0; i < fallback->header_count; i++)
-        print_member("header", name_of(fallback->headers[i]), ": ***", origin);
+        print_member(i == 0 && fallback->has_auth ? "auth" : "header",
+                     name_of(fallback->headers[i]), ": ***",
+                     origin_of(shown, fallback->header_lines[i], origin));
 }
 
 static void print(const struct shown *shown)
@@ -169,7 +188,8 @@ static void print(const struct shown *shown)
     for (int i = 0; i < OPTION_COUNT; i++)
         if (take_option(shown, i, &info, &value))
             cli_text_setting("", info->key, &value);
-    for (unsigned i = 0; !shown->key && (fallback = config_fallback_at(shown->config, i)); i++)
+    struct span names = span_str(shown->policy.fallback);
+    for (unsigned i = 0; (fallback = take_fallback(shown, i, &names)); i++)
         print_fallback(shown, fallback);
 }
 
@@ -210,10 +230,9 @@ static void put_fallback(const struct shown *shown, const struct config_fallback
 {
     char origin[PATH_MAX + 16];
 
-    origin_of(shown, fallback, origin);
     put_member("name", fallback->name);
     putchar(',');
-    put_member("origin", origin);
+    put_member("origin", origin_of(shown, fallback->line, origin));
     putchar(',');
     put_member("base", fallback->base);
     putchar(',');
@@ -242,7 +261,8 @@ static void put(const struct shown *shown)
     printf(",\"host_alone\":%s,\n", shown->host_alone ? "true" : "false");
     put_settings(shown);
     fputs(",\n \"fallbacks\":[", stdout);
-    for (unsigned i = 0; (fallback = config_fallback_at(shown->config, i)); i++) {
+    struct span names = span_str(shown->policy.fallback);
+    for (unsigned i = 0; (fallback = take_fallback(shown, i, &names)); i++) {
         fputs(i ? ",\n  {" : "\n  {", stdout);
         put_fallback(shown, fallback);
         putchar('}');
@@ -261,6 +281,8 @@ static int show(const char *key, const char *own, bool json)
     if (key)
         cli_key_split(span_str(key), &shown.host, &shown.model);
     shown.host_alone = shown.model.ptr && counts_for_host(shown.config, shown.host);
+    config_policy(shown.config, shown.host, shown.host_alone ? SPAN_NONE : shown.model,
+                  &shown.policy);
     if (json)
         put(&shown);
     else

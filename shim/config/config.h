@@ -152,6 +152,7 @@ bool config_target_lists(const struct config *config, unsigned index, struct spa
 struct config_fallback {
     const char *name;
     unsigned line;
+    unsigned base_line;
     const char *base;   /* as written, without a '/' at its end */
     struct span scheme; /* of the base: "http" or "https", in lower case */
     struct span host;   /* as a URL has it; IPv6 in brackets */
@@ -160,8 +161,11 @@ struct config_fallback {
     bool loopback;      /* the host is "localhost" (or below it), 127.0.0.0/8 or [::1] */
     const char *models; /* `model`: "GLOB:NAME, GLOB:NAME"; "": the model stays. The first colon of
                            an item ends its glob; {model} in NAME is the model asked for */
+    unsigned models_line; /* the first; 0: there is none */
+    bool has_auth;
     const char *const *headers; /* `auth` first if it is given, then each `header`: "Name: value",
                                    with its ${VAR} unexpanded */
+    const unsigned *header_lines;
     unsigned header_count;
 };
 /* NULL: there is none of that name, or it is left out. */

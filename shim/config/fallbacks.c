@@ -93,6 +93,7 @@ static void set_base(struct load *load, struct span key, struct span text)
         refuse(load, key, "each key once", "it again");
         return;
     }
+    seen->base_line = load->reader.line;
     seen->base = ""; /* not to be told that there is none */
     if (place_base_parse(text, &base)) {
         place_base_describe(text, found, sizeof found);
@@ -160,6 +161,8 @@ static void set_model(struct load *load, struct span key, struct span text)
         return;
     }
     fallback->seen.models = fallback->models;
+    if (!fallback->seen.models_line)
+        fallback->seen.models_line = load->reader.line;
     if (text.len == 0)
         refuse(load, key, "GLOB:NAME, ...", "nothing");
     while (config_next_name(&text, &item)) {
@@ -339,6 +342,8 @@ static void check(struct load *load, struct fallback *fallback,
             fallback->left_out = true;
     bool auth = fallback->headers[0] != NULL;
     fallback->seen.headers = fallback->headers + !auth;
+    fallback->seen.header_lines = fallback->header_lines + !auth;
+    fallback->seen.has_auth = auth;
     fallback->seen.header_count += auth;
 }
 

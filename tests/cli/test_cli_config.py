@@ -260,27 +260,62 @@ allow_fallbacks = false
 """
 
 
+def sections(text):
+    return [re.sub(" +", " ", line) for line in text.partition("\n\n")[2].splitlines()]
+
+
 def test_config_shows_fallbacks_without_what_their_headers_hold(untouched, ini):
     path = ini(FALLBACKS)
     done = untouched("config", "--config", str(path), ROUTER_KEY="canary")
     assert "canary" not in done.stdout and done.stderr == ""
-    shown = [re.sub(" +", " ", line) for line in done.stdout.partition("\n\n")[2].splitlines()]
-    assert shown == [
-        "[fallback router]",
-        f"base = https://router.example/api/v1 # {path}:3",
-        f"model = gpt-4o:openai/gpt-4o, *:openai/{{model}} # {path}:3",
-        f"header = Authorization: *** # {path}:3",
-        f"header = X-Title: *** # {path}:3",
+    assert sections(done.stdout) == [
+        f"[fallback router] # {path}:3",
+        f"base = https://router.example/api/v1 # {path}:4",
+        f"model = gpt-4o:openai/gpt-4o, *:openai/{{model}} # {path}:5",
+        f"auth = Authorization: *** # {path}:6",
+        f"header = X-Title: *** # {path}:7",
         "",
-        "[fallback local]",
-        f"base = http://127.0.0.1:11434/v1 # {path}:8",
-        f"model = # {path}:8",
+        f"[fallback local] # {path}:8",
+        f"base = http://127.0.0.1:11434/v1 # {path}:9",
+        "model = # default",
     ]
     target = untouched("config", "h.example", "--config", str(path)).stdout
-    assert "[fallback" not in target
     assert {key: values(target)[key] for key in ("fallback", "base", "fallback_address", "allow_fallbacks")} == {
         "fallback": ("local", f"{path}:11"), "base": ("https://h.example/v1", f"{path}:12"),
         "fallback_address": ("h2.example:443", f"{path}:13"), "allow_fallbacks": ("false", f"{path}:14")}
+
+
+def test_config_of_a_key_shows_the_fallbacks_that_it_names(untouched, ini):
+    path = ini("""[fallback a]
+base = https://a.example
+header = X: canary
+model = x:y
+model = *:z
+[fallback b]
+base = https://b.example
+[fallback c]
+base = https://c.example
+[target h]
+fallback = c, a
+[target h/m]
+fallback = b
+[target g]
+allow_fallbacks = false
+""")
+
+    def names(key, *args):
+        shown = untouched("config", key, "--config", str(path), *args).stdout
+        found = re.findall(r"^\[fallback (.*?)\]", shown, re.M)
+        shown = json.loads(untouched("config", key, "--json", "--config", str(path), *args).stdout)
+        assert [fallback["name"] for fallback in shown["fallbacks"]] == found
+        return found
+
+    shown = untouched("config", "h", "--config", str(path)).stdout
+    assert sections(shown)[4:] == [f"[fallback a] # {path}:1", f"base = https://a.example # {path}:2",
+                                   f"model = x:y, *:z # {path}:4", f"header = X: *** # {path}:3"]
+    assert names("h") == ["c", "a"] and names("h/m") == ["b"] and names("h/other") == ["c", "a"]
+    assert names("h/m", "--set", "scope=host") == ["c", "a"]
+    assert names("g") == [] and names("g", "--set", "fallback=b") == ["b"]
 
 
 def test_config_as_json(untouched, ini):

@@ -38,6 +38,13 @@ static void a_whole_one_has_everything(void **state)
     assert_string_equal(a->headers[0], "Authorization: Bearer ${KEY} $$");
     assert_string_equal(a->headers[1], "X-One: 1");
     assert_string_equal(a->headers[2], "X-Two: a, \"b\" ${_x9}");
+    assert_int_equal(a->base_line, 4);
+    assert_int_equal(a->models_line, 3);
+    static const unsigned lines[] = {5, 2, 6};
+    assert_memory_equal(a->header_lines, lines, sizeof lines);
+    assert_true(a->has_auth);
+    assert_int_equal(b->models_line, 0);
+    assert_false(b->has_auth);
     assert_span(b->scheme, "http");
     assert_span(b->host, "[::1]");
     assert_int_equal(b->port, 11434);
