@@ -206,8 +206,9 @@ void cli_key_split(struct span key, struct span *host, struct span *model);
 /* The slot of a key as typed or as shown by status; NULL: unknown. */
 struct slot *cli_key_find(const struct table *table, struct span text);
 
-/* Complains that `text` is unknown, naming the nearest keys of the table (NULL: there is none). */
-void cli_key_complain(const struct table *table, struct span text);
+/* Complains that `text` is unknown, naming the nearest keys of the table (NULL: there is none).
+ * `hint`: --create would make it. */
+void cli_key_complain(const struct table *table, struct span text, bool hint);
 
 /* --- cli_operate.c: what trip, force and reset do ----------------------------------------------
  */

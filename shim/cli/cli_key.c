@@ -109,7 +109,7 @@ static unsigned nearest(const struct table *table, struct span typed, struct nea
     return count;
 }
 
-void cli_key_complain(const struct table *table, struct span text)
+void cli_key_complain(const struct table *table, struct span text, bool hint)
 {
     struct near best[NEAREST_MAX];
     unsigned count = table ? nearest(table, text, best) : 0;
@@ -119,8 +119,7 @@ void cli_key_complain(const struct table *table, struct span text)
     for (unsigned i = 0; i < count; i++)
         used +=
             (size_t)snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", best[i].key);
-    if (count)
-        cli_text_complain("unknown key '%.*s'; nearest: %s", (int)text.len, text.ptr, list);
-    else
-        cli_text_complain("unknown key '%.*s': there are no breakers yet", (int)text.len, text.ptr);
+    cli_text_complain("unknown key '%.*s'%s%s%s", (int)text.len, text.ptr,
+                      count ? "; nearest: " : ": there are no breakers yet", list,
+                      hint ? "; --create makes it" : "");
 }

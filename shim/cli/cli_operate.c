@@ -84,12 +84,12 @@ static int change_unknown(struct cli_context *context, enum cli_operation operat
     char key[CLI_KEY_SIZE];
     const struct table *table = context->table.slots ? &context->table : NULL;
 
+    bool well_formed = cli_key_normalise(span_str(text), key, sizeof key);
     if (!create) {
-        cli_key_complain(table, span_str(text));
+        cli_key_complain(table, span_str(text), well_formed && operation != CLI_RESET);
         return CLI_WRONG;
     }
     /* Only a well-formed key gets here with `create`: cli_operate() saw to it. */
-    cli_key_normalise(span_str(text), key, sizeof key);
     struct span claimed = span_str(key);
     struct slot *slot = table_claim(table, table_identity(table, claimed), claimed, true);
     if (!slot) {

@@ -10,6 +10,7 @@ import pytest
 
 KEY = "api.openai.com/gpt-4o"
 COMMANDS = (["trip"], ["force", "open"], ["force", "closed"], ["force", "none"], ["reset"])
+MAKERS = COMMANDS[:3]  # of a breaker, with --create
 
 
 def test_trip_and_reset(breaker):
@@ -46,12 +47,14 @@ def test_an_unknown_key_names_the_nearest_and_changes_nothing(breaker, command):
     done = breaker(*command, "api.openai.com/gpt-4", code=1)
     assert done.stdout == ""
     assert done.stderr.startswith(f"breaker: unknown key 'api.openai.com/gpt-4'; nearest: {KEY}, ")
+    assert done.stderr.endswith("; --create makes it\n") is (command in MAKERS)
     assert breaker.table.read_bytes() == before
 
 
 def test_a_part_of_a_key_is_nearer_than_what_resembles_it(breaker):
     for key in ("gpt.example", "gpt.exampl/x", "a.very.long.name.example/gpt-4o-2024-08-06"):
         breaker("trip", "--create", key)
+    assert "--create" not in breaker("trip", "x#0123456789abcdef", code=1).stderr  # no key that a call can have
     done = breaker("trip", "name.example", code=1)
     assert "nearest: a.very.long.name.example/gpt-4o-2024-08-06, " in done.stderr
 
@@ -59,7 +62,8 @@ def test_a_part_of_a_key_is_nearer_than_what_resembles_it(breaker):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_without_a_table_every_key_is_unknown_and_none_is_made(breaker, command):
     done = breaker(*command, KEY, code=1)
-    assert "there are no breakers yet" in done.stderr and not breaker.table.parent.exists()
+    assert "there are no breakers yet" in done.stderr and ("--create" in done.stderr) is (command in MAKERS)
+    assert not breaker.table.parent.exists()
 
 
 def test_letting_go_makes_nothing(breaker):
