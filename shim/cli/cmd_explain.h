@@ -171,6 +171,14 @@ bool explain_list_chain(const struct cli_context *context, struct explanation *o
 /* The policy that says where else the call may go. */
 const struct policy *explain_chain_policy(const struct explanation *explanation);
 
+/* The n-th name of its list that was left out of the chain; false past the last. */
+bool explain_left_out(const struct cli_context *context, const struct explanation *explanation,
+                      unsigned n, struct span *name);
+/* The address of an EXPLAIN_ADDRESS as its setting has it, with the origin of that. `own`: the
+ * --set of this very command, or NULL. */
+bool explain_address_setting(const struct cli_context *context, const char *own,
+                             const struct explanation *explanation, struct config_value *out);
+
 /* Finds out where connects go that the host refuses. */
 void explain_read_address(const struct cli_context *context, struct explanation *out, uint64_t now);
 

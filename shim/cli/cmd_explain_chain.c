@@ -168,6 +168,36 @@ bool explain_list_chain(const struct cli_context *context, struct explanation *o
     return true;
 }
 
+/* The key whose policy has the chain, in two parts. */
+static void chain_key(const struct explanation *explanation, struct span *host, struct span *model)
+{
+    const struct explain_stop *own = &explanation->chain[0];
+
+    cli_key_split(span_str(own->model.exists ? own->model.key : own->host.key), host, model);
+}
+
+bool explain_left_out(const struct cli_context *context, const struct explanation *explanation,
+                      unsigned n, struct span *name)
+{
+    struct span host, model;
+
+    if (explanation->chain[0].action == EXPLAIN_UNCOUNTED ||
+        explanation->key.shape.place == MODEL_NONE ||
+        !explain_chain_policy(explanation)->allow_fallbacks)
+        return false;
+    chain_key(explanation, &host, &model);
+    return config_left_out(context->config, host, model, n, name);
+}
+
+bool explain_address_setting(const struct cli_context *context, const char *own,
+                             const struct explanation *explanation, struct config_value *out)
+{
+    struct span host, model;
+
+    chain_key(explanation, &host, &model);
+    return cli_settings_explain(context->config, OPTION_fallback_address, host, model, own, out);
+}
+
 /* A connect is judged by H alone, and so is where it goes. */
 void explain_read_address(const struct cli_context *context, struct explanation *out, uint64_t now)
 {

@@ -186,10 +186,19 @@ static void put_stop(const struct cli_context *context, const char *own,
                      const struct explanation *explanation, const struct explain_stop *stop)
 {
     char why[EXPLAIN_WHY_SIZE];
+    struct config_value address;
+    char origin[PATH_MAX + 16] = "";
 
+    if (stop->line)
+        snprintf(origin, sizeof origin, "%s:%u", context->ini, stop->line);
+    else if (stop->kind == EXPLAIN_ADDRESS &&
+             explain_address_setting(context, own, explanation, &address))
+        snprintf(origin, sizeof origin, "%s", address.origin);
     member("kind", span_str(explain_kind_name(stop->kind)));
     putchar(',');
     member("name", stop->name);
+    putchar(',');
+    member("origin", or_null(origin));
     putchar(',');
     member("url", or_null(stop->url));
     putchar(',');
@@ -204,6 +213,19 @@ static void put_stop(const struct cli_context *context, const char *own,
     put_side(context, own, "host", &stop->host);
     fputs(",\n  ", stdout);
     put_side(context, own, "model", &stop->model);
+}
+
+static void put_left_out(const struct cli_context *context, const struct explanation *explanation)
+{
+    struct span name;
+
+    fputs("\"left_out\":[", stdout);
+    for (unsigned i = 0; explain_left_out(context, explanation, i, &name); i++) {
+        if (i)
+            putchar(',');
+        cli_text_json(stdout, name);
+    }
+    putchar(']');
 }
 
 void explain_print_json(const struct cli_context *context, const char *own,
@@ -225,5 +247,7 @@ void explain_print_json(const struct cli_context *context, const char *own,
         put_stop(context, own, explanation, &explanation->chain[i]);
         putchar('}');
     }
-    puts("]}");
+    fputs("],\n ", stdout);
+    put_left_out(context, explanation);
+    puts("}");
 }

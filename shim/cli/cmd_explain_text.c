@@ -150,27 +150,50 @@ static void put_side(const struct cli_context *context, const char *own,
 
 /* --- the chain -------------------------------------------------------------------------------- */
 
-/* In the order in which they are tried; of a host alone there is nothing more to say. */
-static void put_chain(const struct cli_context *context, const struct explanation *explanation)
+/* Its origin is that of the setting which names the place: the section of a fallback. */
+static void put_stop(const struct cli_context *context, const char *own,
+                     const struct explanation *explanation, const struct explain_stop *stop)
 {
     static char line[FALLBACK_URL_MAX + EXPLAIN_WHY_SIZE + SAFE_SIZE], safe[4 * sizeof line];
     char title[EXPLAIN_NAME_MAX], why[EXPLAIN_WHY_SIZE], ini[4 * PATH_MAX];
+    struct config_value address = {0};
+    const char *where = stop->url;
 
-    if (explanation->chain_len < 2)
+    if (stop->kind == EXPLAIN_ADDRESS &&
+        explain_address_setting(context, own, explanation, &address))
+        where = address.text; /* the URL stays */
+    snprintf(line, sizeof line, "%s%s%s: %s: %s", explain_stop_title(stop, title),
+             *where ? " " : "", where, explain_action_name(stop->action),
+             explain_why(explanation, stop, why));
+    cli_text_safe(span_str(line), safe, sizeof safe);
+    printf("  %s", safe);
+    cli_text_safe(span_str(*address.origin ? address.origin : context->ini), ini, sizeof ini);
+    if (*address.origin)
+        printf(" # %s", ini);
+    else if (stop->line)
+        printf(" # %s:%u", ini, stop->line);
+    putchar('\n');
+}
+
+/* In the order in which they are tried; of a host alone there is nothing more to say. */
+static void put_chain(const struct cli_context *context, const char *own,
+                      const struct explanation *explanation)
+{
+    char safe[512];
+    struct span name;
+    unsigned left_out = 0;
+
+    if (explanation->chain_len < 2 && !explain_left_out(context, explanation, 0, &name))
         return;
     printf("where it may go, in this order:\n");
-    cli_text_safe(span_str(context->ini), ini, sizeof ini);
-    for (unsigned i = 0; i < explanation->chain_len; i++) {
-        const struct explain_stop *stop = &explanation->chain[i];
-        snprintf(line, sizeof line, "%s%s%s: %s: %s", explain_stop_title(stop, title),
-                 *stop->url ? " " : "", stop->url, explain_action_name(stop->action),
-                 explain_why(explanation, stop, why));
-        cli_text_safe(span_str(line), safe, sizeof safe);
-        printf("  %s", safe);
-        if (stop->line)
-            printf(" # %s:%u", ini, stop->line);
-        putchar('\n');
+    for (unsigned i = 0; i < explanation->chain_len; i++)
+        put_stop(context, own, explanation, &explanation->chain[i]);
+    for (; explain_left_out(context, explanation, left_out, &name); left_out++) {
+        cli_text_safe(name, safe, sizeof safe);
+        printf("%s%s", left_out ? ", " : "  left out: ", safe);
     }
+    if (left_out)
+        printf(" (see the warnings)\n");
 }
 
 void explain_print_text(const struct cli_context *context, const char *own,
@@ -180,7 +203,7 @@ void explain_print_text(const struct cli_context *context, const char *own,
     put("now: ", explanation->verdict);
     for (unsigned i = 0; i < explanation->remark_count; i++)
         put("note: ", explanation->remarks[i]);
-    put_chain(context, explanation);
+    put_chain(context, own, explanation);
     put_coverage(context, own, explanation);
     put_model(explanation);
     put_layers(explanation);

@@ -82,7 +82,7 @@ static void say_going(const struct explain_stop *stop, struct text *text)
         add(text, "%s is half-open, and a probe may go", by);
         break;
     case EXPLAIN_PASS:
-        add(text, "%s is %s, but when_exhausted = pass; it is not counted there", by,
+        add(text, "%s is %s, but when_exhausted = pass: the call moves its statistics only", by,
             breaker_state_name(stop->by->row.effective.state));
         break;
     case EXPLAIN_FORCED_CLOSED:
@@ -202,6 +202,19 @@ void explain_say_direct(struct explanation *explanation)
     say_own(explanation, &text);
 }
 
+static const char depends_on_model[] =
+    "whether a fallback takes it depends on its model: give --model or --body";
+
+/* Would some fallback be told what to do by the model, which is not known here? */
+static bool waits_for_model(const struct explanation *explanation)
+{
+    for (unsigned i = 1; !explanation->model_known && i < explanation->chain_len; i++)
+        if (explanation->chain[i].action == EXPLAIN_UNFIT &&
+            explanation->chain[i].misfit == FALLBACK_MODEL_UNKNOWN)
+            return true;
+    return false;
+}
+
 void explain_say_verdict(struct explanation *explanation)
 {
     struct text text = text_in(explanation->verdict, sizeof explanation->verdict);
@@ -211,6 +224,8 @@ void explain_say_verdict(struct explanation *explanation)
         say_way(explanation->taken, &text);
         add(&text, ": ");
         say_why(explanation, &explanation->chain[0], &text);
+        if (!explanation->model_known)
+            add(&text, "; its model may say otherwise: give --model or --body");
         return;
     }
     say_own(explanation, &text);
@@ -218,8 +233,10 @@ void explain_say_verdict(struct explanation *explanation)
         add(&text, "; should its connect fail: ");
         say_way(explanation->failover, &text);
     } else if (explanation->fails_over) {
-        add(&text, "; should its connect fail: none of its fallbacks takes it");
+        add(&text, "; should its connect fail: %s",
+            waits_for_model(explanation) ? depends_on_model : "none of its fallbacks takes it");
     } else if (explanation->exhausted) {
-        add(&text, "; none of its fallbacks takes it");
+        add(&text, "; %s%s", waits_for_model(explanation) ? "but " : "",
+            waits_for_model(explanation) ? depends_on_model : "none of its fallbacks takes it");
     }
 }

@@ -136,6 +136,11 @@ struct config_value {
 bool config_explain(const struct config *config, enum config_option option, struct span host,
                     struct span model, struct config_value *out);
 
+/* The names that were left out (config_problem.skipped) of the `fallback` list which is in force
+ * there, as they stand in it, each once; false past the last. */
+bool config_left_out(const struct config *config, struct span host, struct span model,
+                     unsigned index, struct span *name);
+
 /* Iterates over targets in file order: name and pattern; false past the end. */
 struct config_target_info {
     const char *name, *pattern;

@@ -15,7 +15,8 @@ struct load_name {
     struct layer *layer;         /* NULL: the layer was given another list since */
     const struct target *target; /* NULL: [breaker], the environment, --set */
     unsigned line;
-    bool told; /* by advice.c */
+    bool left_out; /* the first of its name in the list */
+    bool told;     /* by advice.c */
     struct span name;
 };
 

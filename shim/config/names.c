@@ -166,10 +166,19 @@ static bool judge(struct load *load, struct ways *ways, const struct load_name *
     return false;
 }
 
+/* Was the same name before it, in the list that begins at `list`? */
+static bool was_left_out(const struct load_name *list, const struct load_name *wanted)
+{
+    for (; list != wanted; list = list->next)
+        if (list->left_out && span_eq(list->name, wanted->name))
+            return true;
+    return false;
+}
+
 void names_check(struct load *load)
 {
     struct ways ways = {.config = load->config};
-    const struct load_name *entry;
+    struct load_name *entry, *list = load->names;
 
     /* The lists are made again of the names that stay. */
     for (entry = load->names; entry; entry = entry->next)
@@ -179,7 +188,28 @@ void names_check(struct load *load)
         if (!entry->layer)
             continue;
         struct value *value = &entry->layer->setting[OPTION_fallback]->value;
+        if (list->layer != entry->layer)
+            list = entry; /* of one layer they stand together */
         if (judge(load, &ways, entry, value))
             value_add_name(value, entry->name);
+        else
+            entry->left_out = !is_listed(value, entry->name) && !was_left_out(list, entry);
     }
+    load->config->names = load->names;
+}
+
+/* --- public ------------------------------------------------------------------------------------
+ */
+
+bool config_left_out(const struct config *config, struct span host, struct span model,
+                     unsigned index, struct span *name)
+{
+    const struct layer *layer = config_layer(config, OPTION_fallback, host, model);
+
+    for (const struct load_name *entry = config->names; layer && entry; entry = entry->next)
+        if (entry->layer == layer && entry->left_out && index-- == 0) {
+            *name = entry->name;
+            return true;
+        }
+    return false;
 }

@@ -14,6 +14,8 @@
 #define CONFIG_HEADERS_MAX   32 /* of a fallback, besides `auth` */
 #define CONFIG_MODELS_MAX    4096
 
+struct load_name; /* load.h */
+
 /* One assignment. */
 struct setting {
     unsigned line; /* 0 for the environment and --set */
@@ -67,7 +69,8 @@ struct config {
     struct target **targets; /* file order */
     struct target **ranked;  /* least specific first */
     unsigned fallback_count;
-    struct fallback **fallbacks; /* file order, left out ones too; NULL: there are none */
+    const struct load_name *names; /* of all lists */
+    struct fallback **fallbacks;   /* file order, left out ones too; NULL: there are none */
 };
 
 /* Who sets `option` for this host and model: the layer, NULL for the default. */

@@ -140,7 +140,7 @@ def test_none_takes_it(ask, refused):
     assert found["verdict"]["text"].endswith("held open by hand; none of its fallbacks takes it")
     found = ask("fallback = same\nwhen_exhausted = pass")
     assert word(found) == ("goes", "when_exhausted", HOST, HOST) and found["verdict"]["status"] is None
-    assert "when_exhausted = pass" in found["verdict"]["text"]
+    assert "but when_exhausted = pass: the call moves its statistics only; none" in found["verdict"]["text"]
     assert found["verdict"]["text"].endswith("; none of its fallbacks takes it")
 
 
@@ -232,6 +232,60 @@ def test_a_model_that_is_not_known(ask, refused):
     assert keys(found["chain"][2]) == ["same.example", None]
     found = ask("fallback = local, same", model="")
     assert found["chain"][1]["text"].endswith("is not known") and keys(found["chain"][2])[1] == "same.example/-"
+
+
+DEPENDS = "whether a fallback takes it depends on its model: give --model or --body"
+
+
+def test_what_the_model_decides_is_not_said_without_it(ask, refused):
+    for scope in ("", "\nscope = host"):
+        verdict = ask("fallback = local" + scope, model=None)["verdict"]
+        assert verdict["failover"] is None and verdict["text"].endswith(f"; should its connect fail: {DEPENDS}")
+        assert ask("fallback = local" + scope)["verdict"]["failover"] == "local"
+    assert ask("fallback = local", model="")["verdict"]["text"].endswith("none of its fallbacks takes it")
+    refused("same.example")
+    assert DEPENDS not in ask("fallback = same", model=None)["verdict"]["text"]
+    assert ask("fallback = same, local", model=None)["verdict"]["text"].endswith(DEPENDS)
+    refused(HOST)
+    verdict = ask("fallback = local", model=None)["verdict"]
+    assert verdict["action"] == "refused" and verdict["text"].endswith(f"; but {DEPENDS}")
+    found = ask("fallback = local, b", LOCAL + "[fallback b]\nbase = https://b.example\n", model=None)
+    assert word(found)[3] == "b.example"
+    assert found["verdict"]["text"].endswith("; its model may say otherwise: give --model or --body")
+    assert "give --model" not in ask("fallback = local, same")["verdict"]["text"]
+
+
+def test_the_address_is_shown_with_the_origin_of_its_setting(breaker, ask):
+    found = ask("fallback_address = gpu2.internal:8443\nfallback = same", SAME)
+    assert [stop["origin"] for stop in found["chain"]] == [None, f"{ask.path}:2", f"{ask.path}:4"]
+    args = (URL, "-m", "gpt-4o", "--config", str(ask.path))
+    assert f"\n  fallback_address gpu2.internal:8443: goes: closed # {ask.path}:2\n" in breaker("explain", *args).stdout
+    own = breaker("explain", *args, "--set", "fallback_address=g:1").stdout
+    assert "\n  fallback_address g:1: goes: closed # --set\n" in own
+
+
+def test_names_that_were_left_out_are_told(breaker, ask, explain):
+    sections = SAME + "[fallback nobase]\n[fallback own]\nbase = https://api.openai.com\n" \
+        f"[target {KEY}-mini]\nfallback = typo, typo\n"
+
+    def left_out(*args, **options):
+        found = ask(*args, **options)
+        model = () if options.get("model", "") is None else ("-m", options.get("model", "gpt-4o"))
+        text = breaker("explain", URL, *model, "--config", str(ask.path), **options.get("env", {})).stdout
+        line = re.findall(r"^  left out: (.*)$", text, re.M)
+        assert line == ([", ".join(found["left_out"]) + " (see the warnings)"] if found["left_out"] else [])
+        assert ("where it may go" in text) is (bool(line) or len(found["chain"]) > 1)
+        return found["left_out"]
+
+    assert left_out("fallback = nobase, same, sane, same, own", sections) == ["nobase", "sane", "own"]
+    assert left_out("fallback = sane", sections) == ["sane"]
+    assert left_out("fallback = same", sections) == []
+    assert left_out("fallback = same", sections, model="gpt-4o-mini") == ["typo"]
+    assert left_out("fallback = same\nscope = host", sections, model="gpt-4o-mini") == []
+    assert left_out("fallback = sane", sections, env={"BREAKER_FALLBACK": "same same"}) == []
+    assert left_out("fallback = same", sections, env={"BREAKER_FALLBACK": "sames"}) == ["sames"]
+    for stopped in ("mode = off", "allow_fallbacks = false"):
+        assert left_out(f"fallback = sane\n{stopped}", sections) == []
 
 
 def test_a_model_in_the_path(ask, refused):

@@ -5,6 +5,20 @@
 /* --- lists -------------------------------------------------------------------------------------
  */
 
+static void assert_left_out(const struct config *config, const char *host, const char *model,
+                            const char *expected)
+{
+    char found[200] = "";
+    struct span name;
+
+    for (unsigned i = 0; config_left_out(config, span_str(host), span_str(model), i, &name); i++) {
+        assert_true(strlen(found) + name.len + 3 < sizeof found);
+        strcat(found, i ? ", " : "");
+        strncat(found, name.ptr, name.len);
+    }
+    assert_string_equal(found, expected);
+}
+
 static void names_that_lead_nowhere(void **state)
 {
     (void)state;
@@ -35,6 +49,9 @@ static void names_that_lead_nowhere(void **state)
         if (problems[i].line != expected[i].line || !strstr(problems[i].text, expected[i].message))
             fail_msg("%u: %s", problems[i].line, problems[i].text);
     }
+    assert_left_out(config, "x", NULL, "nowhere");
+    assert_left_out(config, "a", "m", "opnrouter, locale");
+    assert_left_out(config, "b", NULL, "none");
     assert_string_equal(policy_of(config, "x", NULL).fallback, "local");
     assert_string_equal(policy_of(config, "a", NULL).fallback, "local, openrouter");
     assert_string_equal(policy_of(config, "b", NULL).fallback, ""); /* not those of [breaker] */
@@ -64,6 +81,7 @@ static void the_environment_and_set_name_them_too(void **state)
     config = load_source(&source);
     assert_non_null(config);
     assert_int_equal(problem_count, 3); /* "other" was overruled */
+    assert_left_out(config, "h", "m", "g");
     for (unsigned i = 0; i < 3; i++) {
         assert_true(problems[i].skipped);
         assert_string_equal(problems[i].file, "BREAKER_SET");
@@ -181,6 +199,7 @@ static void no_way_leads_back(void **state)
     snprintf(text, sizeof text, "%s%s", places, ways[7].targets);
     struct config *config = load_checked(text);
     assert_string_equal(policy_of(config, "a.example", NULL).fallback, "c");
+    assert_left_out(config, "a.example", NULL, "b");
     assert_string_equal(policy_of(config, "b.example:444", NULL).fallback, "a");
     config_free(config);
 }
