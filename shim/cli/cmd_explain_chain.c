@@ -108,7 +108,7 @@ static void add_address(const struct cli_context *context, struct explanation *o
         return;
     if (!fallback_address(call->policy, span_of(call->key->text, call->key->len), &there.host,
                           &there.port)) {
-        misfit(stop, FALLBACK_ITSELF);
+        misfit(stop, call->policy->holds_models ? FALLBACK_HELD : FALLBACK_ITSELF);
         return;
     }
     explain_own_url(out, stop->url);

@@ -59,11 +59,11 @@ static void remark_on_chain(struct explanation *out)
 
     if (out->key.shape.place != MODEL_NONE || !policy->allow_fallbacks)
         return;
-    if (*policy->fallback_address)
-        explain_remark(out, "this is no LLM call: libcurl takes it to no fallback, but a connect "
-                            "of sockets may go to fallback_address");
-    else if (*policy->fallback)
-        explain_remark(out, "this is no LLM call: it goes to no fallback");
+    if (*policy->fallback)
+        explain_remark(out,
+                       *policy->fallback_address
+                           ? "this is no LLM call: it goes to fallback_address, and to no fallback"
+                           : "this is no LLM call: it goes to no fallback");
 }
 
 void explain_judge(const struct cli_context *context, struct explanation *out)

@@ -97,13 +97,20 @@ static void say_going(const struct explain_stop *stop, struct text *text)
     }
 }
 
+/* Is it the model that is missing? */
+static bool is_for_model(const struct explain_stop *stop)
+{
+    return stop->action == EXPLAIN_UNFIT &&
+           (stop->misfit == FALLBACK_MODEL_UNKNOWN || stop->misfit == FALLBACK_HELD);
+}
+
 static void say_unfit(const struct explanation *explanation, const struct explain_stop *stop,
                       struct text *text)
 {
     add(text, "%s", fallback_misfit_text(stop->misfit));
     if (stop->culprit.ptr)
         add(text, " here: %.*s", (int)stop->culprit.len, stop->culprit.ptr);
-    if (stop->misfit == FALLBACK_MODEL_UNKNOWN && !explanation->model_known)
+    if (is_for_model(stop) && !explanation->model_known)
         add(text, ": give --model or --body");
 }
 
@@ -209,8 +216,7 @@ static const char depends_on_model[] =
 static bool waits_for_model(const struct explanation *explanation)
 {
     for (unsigned i = 1; !explanation->model_known && i < explanation->chain_len; i++)
-        if (explanation->chain[i].action == EXPLAIN_UNFIT &&
-            explanation->chain[i].misfit == FALLBACK_MODEL_UNKNOWN)
+        if (is_for_model(&explanation->chain[i]))
             return true;
     return false;
 }

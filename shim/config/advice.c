@@ -89,22 +89,23 @@ static void advise_on_clear_text(struct load *load, struct span host, struct spa
 /* A connect is made before its call's model is known: it stays where all of its calls may go. */
 static void advise_on_hard_stop(struct load *load, const struct target *target)
 {
-    struct policy of_host, of_model;
+    struct policy policy;
     char expected[120], found[120];
 
     if (!model_of(target).ptr || !layer_has(&target->layer, OPTION_allow_fallbacks))
         return;
-    config_policy(load->config, host_of(target), SPAN_NONE, &of_host);
-    config_policy(load->config, host_of(target), model_of(target), &of_model);
-    if (of_model.allow_fallbacks || !of_host.allow_fallbacks || !*of_host.fallback_address)
+    const struct setting *setting = target->layer.setting[OPTION_allow_fallbacks];
+    config_policy(load->config, host_of(target), SPAN_NONE, &policy);
+    if (setting->value.number != 0 || !policy.holds_models || !policy.allow_fallbacks ||
+        !*policy.fallback_address)
         return;
     snprintf(expected, sizeof expected, "no fallback_address for %.*s",
              (int)(target->host_len < 80 ? target->host_len : 80), target->pattern);
     snprintf(found, sizeof found,
              "\"%.45s\": connects do not go to it, since calls of that model may not",
-             of_host.fallback_address);
-    load_warn(load, load->config->file, target->layer.setting[OPTION_allow_fallbacks]->line,
-              SPAN_LIT("allow_fallbacks"), expected, found);
+             policy.fallback_address);
+    load_warn(load, load->config->file, setting->line, SPAN_LIT("allow_fallbacks"), expected,
+              found);
 }
 
 /* --- sections ----------------------------------------------------------------------------------

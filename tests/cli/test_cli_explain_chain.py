@@ -255,6 +255,22 @@ def test_what_the_model_decides_is_not_said_without_it(ask, refused):
     assert "give --model" not in ask("fallback = local, same")["verdict"]["text"]
 
 
+def test_one_model_that_may_go_nowhere_keeps_those_that_may_be_it(ask, refused):
+    refused(HOST)
+    sections = SAME + f"[target {HOST}/secret*]\nallow_fallbacks = false\n"
+    target = "fallback = same\nfallback_address = b.example:443"
+    found = ask(target, sections, model=None)
+    assert stops(found)[1:] == [("fallback_address", "unfit", "held"), ("same", "unfit", "held")]
+    assert found["chain"][1]["text"].endswith(": give --model or --body")
+    assert word(found)[0] == "refused" and found["verdict"]["text"].endswith(f"; but {DEPENDS}")
+    assert word(ask(target, sections))[3] == "b.example"
+    assert found["layers"][1]["now"] == ask(target, sections)["layers"][1]["now"] == "connect fails with ECONNREFUSED"
+    assert word(ask(target, sections, model="secret-1"))[0] == "refused"
+    found = ask(target, sections, model="")
+    assert stops(found)[2] == ("same", "unfit", "held") and found["verdict"]["text"].endswith("none of its fallbacks takes it")
+    assert word(ask(target + "\nscope = host", sections, model=None))[3] == "b.example"
+
+
 def test_the_address_is_shown_with_the_origin_of_its_setting(breaker, ask):
     found = ask("fallback_address = gpu2.internal:8443\nfallback = same", SAME)
     assert [stop["origin"] for stop in found["chain"]] == [None, f"{ask.path}:2", f"{ask.path}:4"]
@@ -330,7 +346,11 @@ def test_only_llm_calls_go_elsewhere(ask, refused):
     assert word(found)[0] == "refused" and len(found["chain"]) == 1
     assert found["remarks"] == ["this is no LLM call: it goes to no fallback"]
     found = ask("fallback_address = b.example:443", "", url, None)
-    assert "fallback_address" in found["remarks"][0] and "b.example" in found["layers"][1]["now"]
+    assert word(found)[3] == "b.example" and found["remarks"] == [] and "b.example" in found["layers"][1]["now"]
+    found = ask("fallback_address = b.example:443\nfallback = same, sane", url=url, model=None)
+    assert stops(found)[1:] == [("fallback_address", "goes", "closed"), ("same", "unfit", "no_llm_call")]
+    assert word(found)[3] == "b.example" and "give --model" not in found["verdict"]["text"]
+    assert found["remarks"] == ["this is no LLM call: it goes to fallback_address, and to no fallback"]
     assert ask("allow_fallbacks = false\nfallback = same", url=url, model=None)["remarks"] == []
 
 

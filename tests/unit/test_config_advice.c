@@ -68,6 +68,9 @@ static const struct {
     {"[target h/s]\nallow_fallbacks = false\n[target h]\nfallback_address = g:443\n"
      "allow_fallbacks = false\n",
      0, NULL, NULL, false},
+    {"[target h/s]\nallow_fallbacks = false\n[target h]\nfallback_address = g:443\n"
+     "scope = host\n",
+     0, NULL, NULL, false},
     {"[target h/s]\nallow_fallbacks = true\n[target h]\nfallback_address = g:443\n", 0, NULL, NULL,
      false},
     {"[target h]\nallow_fallbacks = false\nfallback_address = g:443\n", 0, NULL, NULL, false},
