@@ -117,7 +117,7 @@ static const struct config_fallback *take_fallback(const struct shown *shown, un
 
     if (!shown->key)
         return config_fallback_at(shown->config, n);
-    return fallback_next(names, &name) ? config_fallback(shown->config, name) : NULL;
+    return config_next_name(names, &name) ? config_fallback(shown->config, name) : NULL;
 }
 
 /* Where a line of a [fallback NAME] stands, as the origins of options are told; 0: nowhere. */

@@ -70,7 +70,7 @@ static void advise_on_clear_text(struct load *load, struct span host, struct spa
     if (base.len < 6 || !span_ieq(span_of(base.ptr, 6), SPAN_LIT("https:")) ||
         policy.allow_cleartext || !policy.allow_fallbacks || load->others >= LOAD_PROBLEMS_MAX)
         return;
-    while (value_next_name(&names, &name)) {
+    while (config_next_name(&names, &name)) {
         const struct config_fallback *fallback = config_fallback(load->config, name);
         if (!fallback || fallback->loopback || !span_eq(fallback->scheme, SPAN_LIT("http")) ||
             !(entry = untold_name(load, host, model, name)))
@@ -127,7 +127,7 @@ static void advise_on_section(struct load *load, const struct fallback *fallback
     if (fallback->left_out || is_named(load, fallback))
         return;
     snprintf(shown, sizeof shown, "[fallback %s]", fallback->name);
-    load_warn(load, load->config->file, fallback->is.line, span_str(shown),
+    load_warn(load, load->config->file, fallback->seen.line, span_str(shown),
               "its name in a `fallback` key", "none");
 }
 

@@ -42,9 +42,8 @@ void load_skip(struct load *load, const char *file, unsigned line, struct span k
     tell(load, &problem, ++load->others, key, expected, found);
 }
 
-/* Nothing wrong: in force, but of less use than it looks. */
-static void warn(struct load *load, const char *file, unsigned line, struct span key,
-                 const char *expected, const char *found)
+void load_warn(struct load *load, const char *file, unsigned line, struct span key,
+               const char *expected, const char *found)
 {
     struct config_problem problem = {.line = line, .warning = true};
 
@@ -142,8 +141,8 @@ static bool note_value(struct load *load, struct layer *layer, enum config_optio
         return names_add(load, layer, line, text);
     if (option == OPTION_fallback_address && text.len > 0 && text.ptr[0] == '[') {
         quote(text, found, sizeof found);
-        warn(load, file, line, span_str(options[option].key),
-             "a name or an IPv4 address, for sockets of IPv4 too", found);
+        load_warn(load, file, line, span_str(options[option].key),
+                  "a name or an IPv4 address, for sockets of IPv4 too", found);
     }
     return true;
 }

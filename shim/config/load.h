@@ -47,6 +47,10 @@ void load_no_memory(struct load *load, const char *file, unsigned line, struct s
 void load_skip(struct load *load, const char *file, unsigned line, struct span key,
                const char *expected, const char *found);
 
+/* Nothing wrong: in force, but of less use than it looks. */
+void load_warn(struct load *load, const char *file, unsigned line, struct span key,
+               const char *expected, const char *found);
+
 /* The same of the line of the file that is in hand. */
 void load_skip_here(struct load *load, struct span key, const char *expected, const char *found);
 void load_problem_here(struct load *load, struct span key, const char *expected, const char *found);
