@@ -213,7 +213,7 @@ static void check_address(struct load *load, struct target *target)
         address.len -= 4;
     if (address.len == 0 || !span_eq(address, config_literal_host(target)))
         return;
-    snprintf(found, sizeof found, "\"%s\"", setting->value.text);
+    snprintf(found, sizeof found, "\"%.200s\"", setting->value.text);
     load_skip(load, load->config->file, setting->line, key,
               "another HOST:PORT than the target's own", found);
     setting->value.text[0] = '\0';
