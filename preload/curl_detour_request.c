@@ -320,6 +320,7 @@ static void override_identity(struct easy *easy)
         SHADOW_TLSAUTH_USERNAME,
         SHADOW_TLSAUTH_PASSWORD,
         SHADOW_HAPROXYPROTOCOL,
+        SHADOW_TRAILERFUNCTION,
         SHADOW_PINNEDPUBLICKEY, /* the target's */
         SHADOW_SSL_VERIFYPEER,
         SHADOW_SSL_VERIFYHOST,

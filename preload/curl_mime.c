@@ -52,12 +52,12 @@ CURLcode hook_mime_data(real_t real, curl_mimepart *part, const char *data, size
 
     if (node) {
         size_t len = !data ? 0 : size == CURL_ZERO_TERMINATED ? strlen(data) : size;
-        if (len >= sizeof node->data)
-            len = 0; /* no model is as long as that */
+        node->in_memory = data && len < sizeof node->data && !memchr(data, '\0', len);
+        if (!node->in_memory)
+            len = 0; /* no model is as long as that, or has such a byte */
         if (len > 0)
             memcpy(node->data, data, len);
         node->data[len] = '\0';
-        node->in_memory = data != NULL;
         tell_model(node);
     }
     return result;

@@ -74,6 +74,7 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
         GUARD_ERRNO({
             leave(easy);
             shim_drop(easy->active);
+            curl_call_put_back(easy); /* it went nowhere */
             curl_call_restore(easy);
             forget_empty(multi);
         });

@@ -90,6 +90,7 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER, KIND_BLOB };
     SHADOW(SOCKOPTDATA, POINTER)                                                                   \
     SHADOW(RESOLVE, POINTER)                                                                       \
     SHADOW(REFERER, STRING)                                                                        \
+    SHADOW(TRAILERFUNCTION, POINTER)                                                               \
     SHADOW(HAPROXYPROTOCOL, LONG)                                                                  \
     SHADOW(PINNEDPUBLICKEY, STRING)
 

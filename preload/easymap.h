@@ -100,7 +100,7 @@ struct mime_node {
     struct easy *easy;
     struct mime_node *next;
     bool is_model;
-    bool in_memory; /* of a part: its content is what curl_mime_data was given */
+    bool in_memory; /* of a part: `data` is its content, whole */
     char data[256]; /* of a part: its content; of a mime: the model */
 };
 

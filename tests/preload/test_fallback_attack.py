@@ -206,3 +206,51 @@ def test_body_and_method_are_set_anew_while_a_fallback_is_tried(how, breaker_env
         assert [r.body for r in second.provider.seen()] == [chat("openai/m", text="x" * 300).encode()]
     else:
         assert all(b"openai/" in r.body for r in second.provider.seen())
+
+
+TRAILERS = r"""
+#include <curl/curl.h>
+#include <string.h>
+static size_t give(char *buffer, size_t size, size_t count, void *at)
+{
+    static const char body[] = "{\"model\":\"m\"}";
+    size_t left = strlen(body) - *(size_t *)at;
+    memcpy(buffer, body + *(size_t *)at, left);
+    *(size_t *)at += left;
+    return size * count < left ? CURL_READFUNC_ABORT : left;
+}
+static int trail(struct curl_slist **lines, void *line)
+{
+    *lines = curl_slist_append(NULL, line);
+    return CURL_TRAILERFUNC_OK;
+}
+int main(int count, char **arguments)
+{
+    CURL *easy = curl_easy_init();
+    struct curl_slist *lines = curl_slist_append(NULL, "Transfer-Encoding: chunked");
+    size_t at = 0;
+    lines = curl_slist_append(lines, "Trailer: X-Late");
+    curl_easy_setopt(easy, CURLOPT_URL, arguments[count - 2]);
+    curl_easy_setopt(easy, CURLOPT_HTTPHEADER, lines);
+    curl_easy_setopt(easy, CURLOPT_POST, 1L);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give);
+    curl_easy_setopt(easy, CURLOPT_READDATA, &at);
+    curl_easy_setopt(easy, CURLOPT_TRAILERFUNCTION, trail);
+    curl_easy_setopt(easy, CURLOPT_TRAILERDATA, arguments[count - 1]);
+    int result = curl_easy_perform(easy);
+    curl_easy_cleanup(easy);
+    curl_slist_free_all(lines);
+    return result;
+}
+"""
+
+
+def test_trailers_stay_at_home(breaker_env, compile_c, provider, providers):
+    """Lines of the head that come behind the body."""
+    second = Fallback("second", providers(), model=None, auth=None)
+    breaker_env.configure(chain(provider, second), open_seconds=60)
+    program = compile_c(TRAILERS, "-lcurl", name="trailers")
+    for at in (provider, second.provider):
+        assert breaker_env.run(program, provider.url(), f"X-Late: {CANARY}").returncode == 0
+        assert (CANARY.encode() in at.seen()[0].raw) == (at is provider)
+        breaker_env.command("trip", provider.key())
