@@ -126,23 +126,19 @@ static struct breaker_admission refused(uint64_t word, uint32_t wait_ticks)
         .verdict = BREAKER_REFUSE, .next = word, .wait_ticks = wait_ticks};
 }
 
-/*
- * A ticket holds a grant of the current lease when it is less than `probes` numbers behind: grants
- * within a lease are numbered one by one, and a new lease skips past all of the old one.
- */
+/* All grants of a lease carry its number, also one that was given back and taken again: whoever
+ * else holds one keeps it. */
 static struct breaker_admission granted(struct breaker_view view, uint32_t now, bool new_lease,
                                         const struct breaker_policy *policy)
 {
     if (new_lease) {
         view.phase = BREAKER_HALF_OPEN;
-        view.lease = (uint8_t)(view.lease + probes_of(policy));
+        view.lease = (view.lease + 1) & BREAKER_LEASE_MAX;
         view.granted = 1;
         view.time = (now + lease_of(policy)) & BREAKER_TIME_MASK;
     } else {
-        view.lease++;
         view.granted++;
     }
-    view.lease &= BREAKER_LEASE_MAX;
     return (struct breaker_admission){
         .verdict = BREAKER_GRANT,
         .next = breaker_encode(&view),
@@ -227,21 +223,13 @@ static struct breaker_result settle_closed(uint64_t word, struct breaker_view vi
                    false);
 }
 
-static bool holds_lease(const struct breaker_ticket *ticket, const struct breaker_view *view,
-                        const struct breaker_policy *policy)
-{
-    unsigned behind = (unsigned)(view->lease - ticket->lease) & BREAKER_LEASE_MAX;
-
-    return behind < probes_of(policy);
-}
-
 static struct breaker_result settle_probe(uint64_t word, struct breaker_view view,
                                           const struct breaker_ticket *ticket,
                                           enum breaker_outcome outcome, uint32_t now,
                                           const struct breaker_policy *policy,
                                           const struct breaker_extra *extra)
 {
-    bool holder = view.phase == BREAKER_HALF_OPEN && holds_lease(ticket, &view, policy);
+    bool holder = view.phase == BREAKER_HALF_OPEN && ticket->lease == view.lease;
 
     if (outcome == BREAKER_SUCCESS) {
         if (view.phase == BREAKER_OPEN || view.successes + 1u >= successes_of(policy)) {

@@ -13,7 +13,7 @@
  *   63..61 phase        enum breaker_phase; unknown values decode as CLOSED with nothing counted
  *   60..57 step         back-off step: failed probes since the last proven recovery, saturates
  *   56..46 generation   moves on trip, close, force and reset; wraps
- *   45..39 lease        moves on every grant of a probe; wraps
+ *   45..39 lease        moves when a lease begins, all of whose grants carry it; wraps
  *   38..30 count        CLOSED: the streak. HALF_OPEN: grants of this lease (low 4 bits) and
  *                       successes (high 5 bits). Else 0
  *   29..0  time         ticks, modulo 2^30. OPEN: deadline. HALF_OPEN: lease end. CLOSED with a

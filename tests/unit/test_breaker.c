@@ -298,6 +298,29 @@ static void test_several_probes_and_successes(void **state)
                      BREAKER_CLOSED_AGAIN);
 }
 
+/* However often the others give theirs back. */
+static void test_a_grant_stays_its_holders(void **state)
+{
+    (void)state;
+    struct breaker_policy policy = POLICY;
+    policy.half_open_probes = 2;
+    struct breaker_admission slow = grant(word_of(BREAKER_OPEN, NOW), NOW, &policy);
+    uint64_t word = slow.next;
+
+    for (unsigned i = 0; i < 300; i++) {
+        struct breaker_admission other = grant(word, NOW, &policy);
+        word = settle(other.next, other.ticket, BREAKER_NEUTRAL, NOW, &policy).next;
+    }
+    assert_int_equal(at(word).granted, 1);
+    assert_int_equal(at(settle(word, slow.ticket, BREAKER_NEUTRAL, NOW, &policy).next).granted, 0);
+    assert_int_equal(settle(word, slow.ticket, BREAKER_FAILURE, NOW, &policy).change,
+                     BREAKER_REOPENED);
+    /* Not with what another process is configured for either. */
+    struct breaker_admission next = grant(word, NOW + 900, &policy);
+    policy.half_open_probes = 15;
+    assert_true(settle(next.next, slow.ticket, BREAKER_FAILURE, NOW, &policy).next == next.next);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +335,7 @@ int main(void)
         cmocka_unit_test(test_probe_failure_reopens_longer),
         cmocka_unit_test(test_handback_ends_the_lease),
         cmocka_unit_test(test_several_probes_and_successes),
+        cmocka_unit_test(test_a_grant_stays_its_holders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
