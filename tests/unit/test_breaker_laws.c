@@ -279,6 +279,38 @@ static void test_total_over_random_words(void **state)
     }
 }
 
+/* What is read is what stands there: of each field that its phase has, nothing lost; of a phase
+ * that nobody knows, the numbers alone. */
+static void test_decoding_keeps_what_the_phase_has(void **state)
+{
+    (void)state;
+    struct walk w = {.random = 31415926535897u};
+    const uint64_t time = TIME_MASK, count = UINT64_C(511) << 30, numbers = UINT64_C(0x3ffff) << 39;
+    const uint64_t step = UINT64_C(15) << 57, phase = UINT64_C(7) << 61;
+    const uint64_t kept[8] = {
+        [BREAKER_CLOSED] = phase | step | numbers | count,
+        [BREAKER_OPEN] = phase | step | numbers | time,
+        [BREAKER_HALF_OPEN] = phase | step | numbers | count | time,
+        [BREAKER_FORCED_OPEN] = phase | step | numbers,
+        [BREAKER_FORCED_CLOSED] = phase | step | numbers,
+        [5] = numbers,
+        [6] = numbers,
+        [7] = numbers,
+    };
+
+    for (unsigned i = 0; i < 2000000; i++) {
+        uint64_t word = (uint64_t)rnd(&w, UINT32_MAX) << 32 | rnd(&w, UINT32_MAX);
+        struct breaker_view view;
+        if (rnd(&w, 4) == 0)
+            word &= ~count;
+        uint64_t mask = kept[word >> 61];
+        if (word >> 61 == BREAKER_CLOSED && (word & count) != 0)
+            mask |= time; /* of the streak's first failure */
+        view = breaker_decode(word);
+        assert_true(breaker_encode(&view) == (word & mask));
+    }
+}
+
 /* The short cuts of the healthy path say what the whole rules say. */
 static void test_short_cuts_agree(void **state)
 {
@@ -337,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_laws_hold_on_random_walks),
         cmocka_unit_test(test_total_over_random_words),
+        cmocka_unit_test(test_decoding_keeps_what_the_phase_has),
         cmocka_unit_test(test_short_cuts_agree),
         cmocka_unit_test(test_nothing_refuses_beyond_the_horizon),
     };
