@@ -137,6 +137,7 @@ check:
 	@$(MAKE) --no-print-directory check-static
 	@$(MAKE) --no-print-directory check-cross
 	@$(MAKE) --no-print-directory check-unit
+	@scripts/check-mutants
 	@$(MAKE) --no-print-directory check-sanitizers
 	@$(MAKE) --no-print-directory DEVELOPER=1 check-fuzz
 	@$(MAKE) --no-print-directory check-clients
