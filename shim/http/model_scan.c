@@ -14,11 +14,11 @@ _Static_assert(sizeof(struct model_scan) <= 512, "fits where its users keep it")
 void model_scan_init(struct model_scan *scan, struct span name)
 {
     scan->name = name;
-    scan->depth = 0;
+    scan->skip = (struct json_skip){0};
     scan->mode = SCAN_START;
     scan->matched = scan->value_len = scan->flags = scan->surrogate = 0;
     scan->code_point = 0;
-    scan->escape = scan->boundary_len = 0;
+    scan->escape = scan->bytes_seen = scan->boundary_len = 0;
 }
 
 static bool is_space(char c)
@@ -215,14 +215,13 @@ static void start_byte(struct model_scan *scan, char c)
 {
     static const char bom[] = "\xef\xbb\xbf";
 
-    if (scan->matched < 3 && c == bom[scan->matched] && scan->depth == scan->matched) {
+    if (scan->matched < 3 && c == bom[scan->matched] && scan->bytes_seen == scan->matched) {
         scan->matched++;
-        scan->depth++; /* bytes seen, while all of them belong to a byte order mark */
+        scan->bytes_seen++; /* while all of them belong to a byte order mark */
         return;
     }
-    scan->depth = 4;
+    scan->bytes_seen = 4;
     if (c == '{') {
-        scan->depth = 0;
         scan_set(scan, SCAN_MEMBER);
     } else if (c == '-') {
         scan->boundary[0] = '-';
@@ -283,13 +282,11 @@ static void value_byte(struct model_scan *scan, char c)
 
     if (is_space(c))
         return;
-    if (c == '"')
-        scan_set(scan, ours ? SCAN_MODEL : SCAN_STRING);
-    else if (ours)
-        scan_set(scan, SCAN_ABSENT); /* a model that is no string */
-    else if (c == '{' || c == '[') {
-        scan->depth = 1;
-        scan_set(scan, SCAN_NESTED);
+    if (ours) {
+        scan_set(scan, c == '"' ? SCAN_MODEL : SCAN_ABSENT); /* a model that is no string */
+    } else if (c == '"' || c == '{' || c == '[') {
+        json_skip_begin(&scan->skip, c);
+        scan_set(scan, SCAN_OTHER);
     } else {
         scan_set(scan, SCAN_SCALAR);
     }
@@ -301,6 +298,15 @@ static void scalar_byte(struct model_scan *scan, char c)
         scan_set(scan, SCAN_MEMBER);
     else if (c == '}' || c == '"' || c == '{' || c == '[' || c == ']')
         scan_set(scan, SCAN_ABSENT);
+}
+
+static size_t other_bytes(struct model_scan *scan, struct span bytes)
+{
+    size_t taken = json_skip_feed(&scan->skip, bytes);
+
+    if (json_skip_over(&scan->skip))
+        scan_set(scan, SCAN_MEMBER);
+    return taken;
 }
 
 /* Takes at least one byte; returns how many. */
@@ -329,11 +335,8 @@ static size_t advance(struct model_scan *scan, struct span bytes)
     case SCAN_SCALAR:
         scalar_byte(scan, c);
         break;
-    case SCAN_STRING:
-        return model_scan_skip_string(scan, bytes);
-    case SCAN_NESTED:
-    case SCAN_NESTED_STRING:
-        return model_scan_skip_nested(scan, bytes);
+    case SCAN_OTHER:
+        return other_bytes(scan, bytes);
     case SCAN_BOUNDARY:
     case SCAN_HEADER:
     case SCAN_FIELD:

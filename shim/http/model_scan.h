@@ -14,7 +14,7 @@
 #ifndef BREAKER_HTTP_MODEL_SCAN_H
 #define BREAKER_HTTP_MODEL_SCAN_H
 
-#include "base/span.h"
+#include "http/json_skip.h"
 
 #include <stdint.h>
 
@@ -30,7 +30,7 @@ enum model_scan_state {
  * At most 512 bytes. */
 struct model_scan {
     struct span name; /* member looked for; static storage */
-    uint32_t depth;
+    struct json_skip skip;
     uint16_t mode;
     uint16_t matched;
     uint16_t value_len;
@@ -38,6 +38,7 @@ struct model_scan {
     uint32_t code_point;
     uint16_t surrogate;
     uint8_t escape;
+    uint8_t bytes_seen; /* before what tells what this is */
     uint8_t boundary_len;
     char boundary[72];
     char value[MODEL_MAX + 1];

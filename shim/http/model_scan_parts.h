@@ -19,9 +19,7 @@ enum scan_mode {
     SCAN_VALUE,  /* before a value */
     SCAN_MODEL,  /* inside the string that we look for */
     SCAN_SCALAR, /* inside a number or a word */
-    SCAN_STRING, /* inside another string of the top level */
-    SCAN_NESTED, /* inside an object or array; `depth` levels below the top */
-    SCAN_NESTED_STRING,
+    SCAN_OTHER,  /* inside another string, object or array: see skip */
     /* multipart/form-data */
     SCAN_BOUNDARY,  /* inside the first line, which is the boundary */
     SCAN_HEADER,    /* inside a line of a part's head */
@@ -39,13 +37,6 @@ static inline void scan_set(struct model_scan *scan, enum scan_mode mode)
 {
     scan->mode = (uint16_t)mode;
 }
-
-/* model_scan_skip.c: passes over the inside of a nested value, 64 bytes at a time. Returns how many
- * bytes it took; scan->mode is SCAN_MEMBER when the value ended there. */
-size_t model_scan_skip_nested(struct model_scan *scan, struct span bytes);
-
-/* The same for the inside of a top-level string; SCAN_MEMBER after its closing quote. */
-size_t model_scan_skip_string(struct model_scan *scan, struct span bytes);
 
 /* model_scan_multipart.c: takes at least one byte in the multipart modes. */
 size_t model_scan_multipart(struct model_scan *scan, struct span bytes);

@@ -1,0 +1,85 @@
+/*
+ * block.h - 64 bytes at a time: which of them are a given one, as a bit mask.
+ *
+ * The vectors are GCC's generic ones (SSE2, NEON), written out because gcc -O2 unrolls no loop over
+ * them. Pure.
+ */
+#ifndef BREAKER_HTTP_BLOCK_H
+#define BREAKER_HTTP_BLOCK_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+typedef uint8_t bytes16 __attribute__((vector_size(16)));
+
+#define BLOCK 64 /* bytes */
+
+struct block {
+    bytes16 a, b, c, d;
+};
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+static inline uint64_t block_mask16(bytes16 equal)
+{
+    return (unsigned)_mm_movemask_epi8((__m128i)equal);
+}
+#elif defined(__aarch64__)
+#include <arm_neon.h>
+static inline uint64_t block_mask16(bytes16 equal)
+{
+    static const bytes16 weight = {1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128};
+    uint8x16_t bits = (uint8x16_t)(equal & weight);
+
+    return vaddv_u8(vget_low_u8(bits)) | (uint64_t)vaddv_u8(vget_high_u8(bits)) << 8;
+}
+#else
+/* One bit per byte lane that is 0xff. */
+static inline uint64_t block_mask16(bytes16 equal)
+{
+    unsigned mask = 0;
+
+    for (unsigned i = 0; i < 16; i++)
+        mask |= (equal[i] & 1u) << i;
+    return mask;
+}
+#endif
+
+/* `value` in each lane. */
+static inline bytes16 block_all(uint8_t value)
+{
+    return (bytes16){0} + value;
+}
+
+static inline struct block block_load(const char *at)
+{
+    struct block block;
+
+    memcpy(&block, at, sizeof block);
+    return block;
+}
+
+/* 0xff in each lane that holds `value`. */
+static inline struct block block_compare(struct block v, uint8_t value)
+{
+    return (struct block){
+        (bytes16)(v.a == block_all(value)),
+        (bytes16)(v.b == block_all(value)),
+        (bytes16)(v.c == block_all(value)),
+        (bytes16)(v.d == block_all(value)),
+    };
+}
+
+static inline bool block_any(struct block hits)
+{
+    return block_mask16(hits.a | hits.b | hits.c | hits.d) != 0;
+}
+
+static inline uint64_t block_bits(struct block hits)
+{
+    return block_mask16(hits.a) | block_mask16(hits.b) << 16 | block_mask16(hits.c) << 32 |
+           block_mask16(hits.d) << 48;
+}
+
+#endif
