@@ -71,6 +71,16 @@ static inline struct block block_compare(struct block v, uint8_t value)
     };
 }
 
+static inline struct block block_or(struct block x, struct block y)
+{
+    return (struct block){x.a | y.a, x.b | y.b, x.c | y.c, x.d | y.d};
+}
+
+static inline struct block block_and(struct block x, struct block y)
+{
+    return (struct block){x.a & y.a, x.b & y.b, x.c & y.c, x.d & y.d};
+}
+
 static inline bool block_any(struct block hits)
 {
     return block_mask16(hits.a | hits.b | hits.c | hits.d) != 0;

@@ -1,0 +1,62 @@
+/*
+ * json_error.h - does a JSON document say that the call failed? Read as it passes by: resumable at
+ * any byte, no allocation. Pure.
+ *
+ * An error is (FIELD-NOTES 5, 7.14, and what providers send under a 200):
+ *   {"error": …}                   OpenAI-like, Gemini, OpenRouter; Ollama's is a string
+ *   [{"error": …}]                 Gemini without alt=sse, in any element
+ *   {"choices": [{"error": …}]}    OpenRouter; or a "finish_reason" of "error" in a choice
+ *   {"response": {"error": …}}     OpenAI's response.failed
+ *   {"type": "error"}, {"object": "error"}   OpenAI's /v1/responses; an older vLLM
+ * null, false, 0 and "" are no error. Whose trouble it is, the members type, code, status,
+ * error_type and http_status_code tell, of the error and of the top level beside it.
+ *
+ * Names with escapes in them are none of these: nobody writes them so, and a text without the bytes
+ * "error", quotes included, is then known to hold no error.
+ */
+#ifndef BREAKER_HTTP_JSON_ERROR_H
+#define BREAKER_HTTP_JSON_ERROR_H
+
+#include "http/error_word.h"
+#include "http/json_skip.h"
+
+/* The deepest place that is looked into: list, object, choices, choice, error, an error in it. */
+#define JSON_ERROR_LEVELS 7
+
+/* Private but for the three functions below; plain bytes, copied by assignment. All-zero is ready
+ * for a document. */
+struct json_error {
+    struct json_skip skip;
+    uint8_t mode;
+    uint8_t level;
+    uint8_t places[JSON_ERROR_LEVELS];
+    uint8_t member;   /* the last name */
+    uint8_t text_len; /* beyond ERROR_WORD_MAX: too long, or escaped */
+    uint8_t kinds;    /* of the words so far, bits */
+    bool in_name;
+    bool seen;
+    bool done;
+    char text[ERROR_WORD_MAX];
+};
+
+void json_error_feed(struct json_error *json, struct span bytes);
+
+/* The document is complete, or cannot be read any further: nothing more will be seen. */
+bool json_error_over(const struct json_error *json);
+
+/* So far. `done`: the top level says "done": true (Ollama's last line). The words of an error may
+ * follow it, so whoever can waits for the document's end before asking for them. */
+static inline bool json_error_seen(const struct json_error *json)
+{
+    return json->seen;
+}
+static inline bool json_error_done(const struct json_error *json)
+{
+    return json->done;
+}
+static inline enum error_kind json_error_kind(const struct json_error *json)
+{
+    return error_word_of_kinds(json->kinds);
+}
+
+#endif
