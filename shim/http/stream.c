@@ -1,5 +1,6 @@
 #include "http/stream.h"
 
+#include "http/encoding.h"
 #include "http/stream_parts.h"
 
 enum kind {
@@ -39,11 +40,8 @@ static enum kind kind_of(struct span type)
 void stream_init(struct stream *stream, enum api api, unsigned status, struct span type,
                  struct span encoding)
 {
-    bool plain =
-        span_trim(encoding).len == 0 || span_ieq(span_trim(encoding), SPAN_LIT("identity"));
-
     *stream = (struct stream){.ollama = api == API_OLLAMA};
-    if (plain && status >= 200 && status <= 299)
+    if (encoding_is_plain(encoding) && status >= 200 && status <= 299)
         stream->kind = (uint8_t)kind_of(type);
     stream_set(stream, stream->kind == KIND_NONE ? STREAM_BLIND : STREAM_RUNNING);
 }
