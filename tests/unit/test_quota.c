@@ -191,7 +191,7 @@ static void test_lengths_of_the_text(void **state)
     memset(text, 'a', sizeof text);
     for (size_t len = 1; len <= sizeof text; len++) {
         text[len - 1] = 'b';
-        for (size_t piece = 1; piece <= sizeof body; piece += piece < 300 ? 1 : 97)
+        for (size_t piece = 1; piece <= sizeof body; piece += piece < 400 ? 1 : 97)
             assert_int_equal(is_in(span_of(body, sizeof body), span_of(text, len), piece),
                              len <= BODY_SEARCH_TEXT_MAX);
         text[len - 1] = 'a';
