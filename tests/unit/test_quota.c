@@ -200,6 +200,25 @@ static void test_lengths_of_the_text(void **state)
     assert_false(is_in(span_of(body, sizeof body), SPAN_LIT("B"), 7));
 }
 
+/* No two bytes alike: none may stand in for another where the pieces meet. */
+static void test_where_pieces_meet(void **state)
+{
+    char body[250];
+
+    (void)state;
+    for (size_t i = 0; i < sizeof body; i++)
+        body[i] = (char)i;
+    for (size_t at = 0; at + BODY_SEARCH_TEXT_MAX <= sizeof body; at++) {
+        struct span text = span_of(body + at, BODY_SEARCH_TEXT_MAX);
+        for (size_t split = 0; split <= sizeof body; split++) {
+            struct body_search search = {0};
+            body_search_feed(&search, span_of(body, split), &text, 1);
+            assert_true(
+                body_search_feed(&search, span_of(body + split, sizeof body - split), &text, 1));
+        }
+    }
+}
+
 static void test_many_texts(void **state)
 {
     static const struct span texts[] = {SPAN_LIT("one"), SPAN_LIT("two"), SPAN_LIT("three")};
@@ -216,8 +235,11 @@ static void test_many_texts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bodies),          cmocka_unit_test(test_when_it_is_decided),
-        cmocka_unit_test(test_the_first_4_kib), cmocka_unit_test(test_lengths_of_the_text),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_when_it_is_decided),
+        cmocka_unit_test(test_the_first_4_kib),
+        cmocka_unit_test(test_lengths_of_the_text),
+        cmocka_unit_test(test_where_pieces_meet),
         cmocka_unit_test(test_many_texts),
     };
 
