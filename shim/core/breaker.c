@@ -213,7 +213,7 @@ static struct breaker_result settle_closed(uint64_t word, struct breaker_view vi
     if (view.streak == 0)
         view.time = now;
     view.streak++; /* saturates when encoded */
-    if (threshold > 0 && view.streak >= threshold) {
+    if ((threshold > 0 && view.streak >= threshold) || extra->rate_exceeded) {
         view = opened(&view, view.step, now, policy, extra);
         return written(&view, BREAKER_TRIPPED, true);
     }
@@ -252,6 +252,18 @@ static struct breaker_result settle_probe(uint64_t word, struct breaker_view vie
     return written(&view, BREAKER_NO_CHANGE, true);
 }
 
+static bool counts_for(const struct breaker_ticket *ticket, const struct breaker_view *view)
+{
+    return ticket->counted && ticket->generation == view->generation;
+}
+
+bool breaker_is_counting(uint64_t word, const struct breaker_ticket *ticket)
+{
+    struct breaker_view view = breaker_decode(word);
+
+    return view.phase == BREAKER_CLOSED && !ticket->probe && counts_for(ticket, &view);
+}
+
 struct breaker_result breaker_settle(uint64_t word, const struct breaker_ticket *ticket,
                                      enum breaker_outcome outcome, uint32_t now,
                                      const struct breaker_policy *policy,
@@ -264,7 +276,7 @@ struct breaker_result breaker_settle(uint64_t word, const struct breaker_ticket 
     now &= BREAKER_TIME_MASK;
     if (!extra)
         extra = &nothing;
-    if (!ticket->counted || ticket->generation != view.generation)
+    if (!counts_for(ticket, &view))
         return unchanged(word);
     if (ticket->probe && probing)
         return settle_probe(word, view, ticket, outcome, now, policy, extra);

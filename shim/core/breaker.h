@@ -85,6 +85,9 @@ struct breaker_policy {
     uint32_t open_ticks;        /* open time of the first trip */
     uint32_t open_max_ticks;    /* ceiling of the backed-off open time (jitter comes on top) */
     uint32_t lease_ticks;       /* how long a probe keeps its grant: max(open time, probe_lease) */
+    uint32_t failure_rate; /* share of failures that trips, in millionths; 0 = never (rate.h) */
+    uint32_t window_ms;    /* over which it is told */
+    uint32_t min_calls;    /* in the window; fewer say nothing of the share */
 };
 
 /* The word taken apart. */
@@ -150,6 +153,7 @@ struct breaker_extra {
         retry_after_ticks; /* Retry-After of the failing 5xx: the trip lasts at least so long */
     bool provisional;      /* success of a probe judged by a stream's head (DESIGN, Streams):
                               the close leaves streak = threshold - 1 and the step as it was */
+    bool rate_exceeded;    /* of a failure: the share of failures, this one included, is reached */
 };
 
 struct breaker_view breaker_decode(uint64_t word);
@@ -195,12 +199,17 @@ static inline bool breaker_is_clean(uint64_t word)
  * - NEUTRAL never changes a streak, and gives a held grant back at once (lease ended when it was
  *   the last);
  * - a success resets a streak only if it was admitted at or after the streak's first failure;
- * - failure_threshold counted failures in a row leave CLOSED for OPEN.
+ * - failure_threshold counted failures in a row leave CLOSED for OPEN, and so does a counted one
+ *   with extra->rate_exceeded, whatever the streak and failure_threshold say.
  */
 struct breaker_result breaker_settle(uint64_t word, const struct breaker_ticket *ticket,
                                      enum breaker_outcome outcome, uint32_t now,
                                      const struct breaker_policy *policy,
                                      const struct breaker_extra *extra);
+
+/* Is a call with this ticket one of those that a closed breaker counts, for its streak and for the
+ * share of failures (rate.h)? */
+bool breaker_is_counting(uint64_t word, const struct breaker_ticket *ticket);
 
 /* After a provisional close the probe's ticket takes the new generation, so that a break of its own
  * stream counts (DESIGN, Streams). `word` is the word that the settle wrote. */

@@ -263,6 +263,7 @@ static void test_total_over_random_words(void **state)
         ticket.probe = rnd(&w, 2);
         ticket.counted = true;
         extra.provisional = rnd(&w, 2);
+        extra.rate_exceeded = rnd(&w, 2);
         struct breaker_result result = breaker_settle(
             word, &ticket, (enum breaker_outcome)rnd(&w, 4), rnd(&w, UINT32_MAX), &policy, &extra);
         if (result.next != word) {

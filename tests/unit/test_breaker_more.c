@@ -102,6 +102,68 @@ static void test_slow_probe_closes_even_an_open_word(void **state)
     assert_true(breaker_settle(word, &ticket, BREAKER_SUCCESS, NOW, &POLICY, NULL).next == word);
 }
 
+/* --- the share of failures -------------------------------------------------------------------- */
+
+static const struct breaker_extra EXCEEDED = {.rate_exceeded = true};
+
+static void test_a_failure_trips_by_the_share_whatever_the_streak(void **state)
+{
+    (void)state;
+    for (unsigned threshold = 0; threshold <= 5; threshold += 5)
+        for (unsigned streak = 0; streak < 4; streak++) {
+            struct breaker_policy policy = POLICY;
+            struct breaker_view view = {.generation = 7, .streak = (uint16_t)streak, .step = 2};
+            policy.failure_threshold = (uint16_t)threshold;
+            view.time = streak ? NOW - 10 : 0;
+            uint64_t word = breaker_encode(&view);
+            struct breaker_ticket ticket = breaker_admit(word, NOW, &policy).ticket;
+            struct breaker_result result =
+                breaker_settle(word, &ticket, BREAKER_FAILURE, NOW, &policy, &EXCEEDED);
+            assert_int_equal(result.change, BREAKER_TRIPPED);
+            assert_true(result.must_land);
+            assert_int_equal(at(result.next).phase, BREAKER_OPEN);
+            assert_int_equal(at(result.next).generation, 8);
+            assert_int_equal(at(result.next).step, 2);
+            assert_int_equal(at(result.next).time, NOW + 1000);
+        }
+}
+
+/* Only a failure trips, and only one that counts. */
+static void test_the_share_alone_trips_nothing(void **state)
+{
+    (void)state;
+    struct breaker_view view = {.generation = 7};
+    uint64_t word = breaker_encode(&view);
+    struct breaker_ticket ticket = breaker_admit(word, NOW, &POLICY).ticket;
+
+    assert_true(breaker_settle(word, &ticket, BREAKER_SUCCESS, NOW, &POLICY, &EXCEEDED).next ==
+                word);
+    assert_true(breaker_settle(word, &ticket, BREAKER_NEUTRAL, NOW, &POLICY, &EXCEEDED).next ==
+                word);
+    assert_true(breaker_is_counting(word, &ticket));
+    ticket.generation = 6;
+    assert_false(breaker_is_counting(word, &ticket));
+    assert_true(breaker_settle(word, &ticket, BREAKER_FAILURE, NOW, &POLICY, &EXCEEDED).next ==
+                word);
+    ticket = (struct breaker_ticket){.generation = 7};
+    assert_false(breaker_is_counting(word, &ticket));
+    assert_true(breaker_settle(word, &ticket, BREAKER_FAILURE, NOW, &POLICY, &EXCEEDED).next ==
+                word);
+    ticket.counted = ticket.probe = true;
+    assert_false(breaker_is_counting(word, &ticket));
+    for (unsigned phase = BREAKER_OPEN; phase <= BREAKER_FORCED_CLOSED; phase++) {
+        view.phase = (enum breaker_phase)phase;
+        ticket.probe = false;
+        assert_false(breaker_is_counting(breaker_encode(&view), &ticket));
+    }
+    /* A probe that fails opens by itself, and one time. */
+    word = half_open(3, &ticket);
+    struct breaker_result result =
+        breaker_settle(word, &ticket, BREAKER_FAILURE, NOW, &POLICY, &EXCEEDED);
+    assert_int_equal(result.change, BREAKER_REOPENED);
+    assert_int_equal(at(result.next).step, 4);
+}
+
 static uint32_t length_of_trip(struct breaker_policy policy, struct breaker_extra extra)
 {
     struct breaker_ticket ticket = {.counted = true};
@@ -269,6 +331,8 @@ int main(void)
         cmocka_unit_test(test_provisional_close_is_proved_by_a_clean_end),
         cmocka_unit_test(test_provisional_close_with_small_thresholds),
         cmocka_unit_test(test_slow_probe_closes_even_an_open_word),
+        cmocka_unit_test(test_a_failure_trips_by_the_share_whatever_the_streak),
+        cmocka_unit_test(test_the_share_alone_trips_nothing),
         cmocka_unit_test(test_open_times),
         cmocka_unit_test(test_lease_is_never_empty_nor_beyond_the_horizon),
         cmocka_unit_test(test_operators_move_the_generation),
