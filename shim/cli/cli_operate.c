@@ -40,6 +40,8 @@ static uint64_t apply(enum cli_operation operation, struct slot *slot, uint32_t 
                                                   memory_order_acquire));
     if (operation == CLI_TRIP)
         slot_note_opened(slot);
+    if (operation == CLI_RESET)
+        slot_cooldown_clear(slot);
     return word;
 }
 

@@ -83,23 +83,35 @@ struct slot {
      * so no other field is ordered by it. A crash leaves the old or the new word.
      */
     _Atomic uint64_t word;
-    uint64_t reserved0[6];
+    /*
+     * parked_until: in its low 30 bits a tick at or after every deadline of `cooldown`; 0: there
+     * was none yet. Written by CAS, relaxed, before the word that it is for, so a crash leaves it
+     * too late, never too early. Only says whether line 1 is worth a look.
+     */
+    _Atomic uint64_t parked_until;
+    uint64_t reserved0[5];
 
     /* Line 1: events. Relaxed stores and adds by anybody; each field valid alone; they may be of
-     * different events for a moment. A crash leaves a mix of old and new: shown, never decided on.
+     * different events for a moment. A crash leaves a mix of old and new: shown, never decided on,
+     * but for `cooldown`.
      */
     _Atomic uint64_t opened;          /* trips and re-opens, only grows */
     _Atomic uint64_t last_failure_ns; /* CLOCK_BOOTTIME; 0 = none */
     _Atomic uint32_t last_failure;    /* class << 16 | HTTP status; class is enum outcome_cause */
     uint32_t reserved1;
-    uint64_t reserved_cooldown[4];      /* for the cool-downs, four credentials */
+    /* core/cooldown.h, a credential each. CAS, relaxed; a reset stores 0. A crash leaves the old or
+     * the new word; each is whole. */
+    _Atomic uint64_t cooldown[4];
     _Atomic uint64_t refusal_logged_ns; /* last refusal burst that was logged; CAS by who logs */
 
     /* Lines 2, 3: statistics. */
     struct slot_stats stats[TABLE_STAT_SHARDS];
 
-    /* Line 4: reserved for the failure-rate buckets. */
-    uint64_t reserved_rate[8];
+    /* Line 4: core/rate.h. Written by CAS, relaxed, and only where the policy of a call has a
+     * failure_rate; an addition that lost eight races is dropped. Each word tells itself when and
+     * for which generation of `word` it counts: no order between them, or to `word`, is needed. A
+     * crash loses its own addition. */
+    _Atomic uint64_t rate[8];
 
     /*
      * Lines 5-7: the printable key, for people. Written after the claim by whoever claimed, and
@@ -119,7 +131,9 @@ _Static_assert(offsetof(struct slot, word) == 8, "word beside identity");
 _Static_assert(offsetof(struct slot, opened) == 64, "line 1");
 _Static_assert(offsetof(struct slot, stats) == 128, "lines 2-3");
 _Static_assert(sizeof(struct slot_stats) == 64, "one line a shard");
-_Static_assert(offsetof(struct slot, reserved_rate) == 256, "line 4");
+_Static_assert(offsetof(struct slot, parked_until) == 16, "line 0");
+_Static_assert(offsetof(struct slot, cooldown) == 88, "line 1");
+_Static_assert(offsetof(struct slot, rate) == 256, "line 4");
 _Static_assert(offsetof(struct slot, key_checksum) == 320, "lines 5-7");
 _Static_assert(offsetof(struct table_header, table_full) == 128, "counters off the fixed part");
 

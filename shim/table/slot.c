@@ -63,15 +63,30 @@ static void move_ticket_on(struct breaker_ticket *ticket, const struct breaker_r
         ticket->counted = false;
 }
 
+/* Is this the failure that makes the share of them too large? */
+static bool count_rate(struct slot *s, uint64_t word, const struct breaker_ticket *ticket,
+                       enum breaker_outcome outcome, uint32_t now,
+                       const struct breaker_policy *policy)
+{
+    bool failed = outcome == BREAKER_FAILURE;
+
+    if (!rate_is_on(policy) || outcome == BREAKER_NEUTRAL || !breaker_is_counting(word, ticket))
+        return false;
+    struct rate_sum sum = slot_rate_add(s, ticket->generation, failed, now, policy);
+    return failed && rate_exceeded(&sum, policy);
+}
+
 enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct breaker_ticket *ticket,
                                      enum breaker_outcome outcome, uint32_t now,
                                      const struct breaker_policy *policy,
                                      const struct breaker_extra *extra)
 {
+    struct breaker_extra judged = extra ? *extra : (struct breaker_extra){0};
     struct breaker_result result;
 
+    judged.rate_exceeded = count_rate(s, word, ticket, outcome, now, policy);
     for (unsigned tries = 0;; tries++) {
-        result = breaker_settle(word, ticket, outcome, now, policy, extra);
+        result = breaker_settle(word, ticket, outcome, now, policy, &judged);
         if (result.next == word)
             break; /* nothing to write: the line stays shared in every core */
         if (!result.must_land && tries == STREAK_TRIES) {
@@ -81,7 +96,7 @@ enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct break
         if (swap_word(s, &word, result.next))
             break;
     }
-    if (extra && extra->provisional)
+    if (judged.provisional)
         move_ticket_on(ticket, &result);
     return result.change;
 }

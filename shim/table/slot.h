@@ -8,6 +8,8 @@
 #define BREAKER_TABLE_SLOT_H
 
 #include "core/breaker.h"
+#include "core/cooldown.h"
+#include "core/rate.h"
 #include "table/layout.h"
 
 /* The word, acquire: the authoritative one, never a cached view (litellm#34836). Pairs with the
@@ -61,7 +63,10 @@ static inline struct breaker_admission slot_admit(struct slot *s, uint32_t now,
 
 /* Settles: CAS until done where must_land says so, else dropped after 8 lost races. Returns what
  * it did to the phase. Does not touch the statistics. A success at streak 0 stores nothing. For a
- * provisional close the ticket is moved on (breaker_follow). */
+ * provisional close the ticket is moved on (breaker_follow).
+ *
+ * Where the policy has a failure_rate, a call that counts is put into its bucket first, good ones
+ * too, and a failure that makes the share too large trips. Where it has none, no bucket is read. */
 static inline enum breaker_change slot_settle(struct slot *s, struct breaker_ticket *ticket,
                                               enum breaker_outcome outcome, uint32_t now,
                                               const struct breaker_policy *policy,
@@ -69,9 +74,33 @@ static inline enum breaker_change slot_settle(struct slot *s, struct breaker_tic
 {
     uint64_t word = slot_word(s);
 
-    if (!s || (outcome != BREAKER_FAILURE && breaker_is_clean(word)))
+    if (!s || (outcome != BREAKER_FAILURE && breaker_is_clean(word) && !rate_is_on(policy)))
         return BREAKER_NO_CHANGE;
     return slot_settle_rest(s, word, ticket, outcome, now, policy, extra);
+}
+
+/* One more call of a generation in the buckets, dropped after eight lost races; what they hold then
+ * (slot_rate.c). */
+struct rate_sum slot_rate_add(struct slot *s, unsigned generation, bool failed, uint32_t now,
+                              const struct breaker_policy *policy);
+/* What they hold for the breaker as it is now; for display. */
+struct rate_sum slot_rate(const struct slot *s, uint32_t now, const struct breaker_policy *policy);
+
+/* --- slot_cooldown.c ---------------------------------------------------------------------------
+ * `credential` is of cooldown_credential(), with a hash under the table's seed. */
+
+/* Parks it for so long; the later deadline stays. CAS until done. */
+void slot_cooldown_set(struct slot *s, uint64_t credential, uint32_t ticks, uint32_t now);
+void slot_cooldown_clear(struct slot *s); /* of everybody */
+
+uint32_t slot_cooldown_look(const struct slot *s, uint64_t credential, uint32_t now);
+
+/* Ticks for which it is parked; 0: it is not. While no credential of the key is, line 0 says so. */
+static inline uint32_t slot_cooldown_left(const struct slot *s, uint64_t credential, uint32_t now)
+{
+    return s && atomic_load_explicit(&s->parked_until, memory_order_relaxed) != 0
+               ? slot_cooldown_look(s, credential, now)
+               : 0;
 }
 
 /* Statistics, relaxed. `shard` is any number, taken modulo. */

@@ -181,8 +181,7 @@ static void note_store(size_t at)
         other++;
     else if (in_slot < offsetof(struct slot, opened))
         line0++;
-    else if (in_slot >= offsetof(struct slot, stats) &&
-             in_slot < offsetof(struct slot, reserved_rate))
+    else if (in_slot >= offsetof(struct slot, stats) && in_slot < offsetof(struct slot, rate))
         stats++;
     else
         other++;

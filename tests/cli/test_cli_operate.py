@@ -23,6 +23,20 @@ def test_trip_and_reset(breaker):
     assert second["opened"] == 1
 
 
+def test_a_reset_alone_parks_nobody(breaker, open_table):
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    slot = table.only_slot()
+    parked = (1 << 30 | 1, 2 << 30 | 2, 3 << 30 | 3, 4 << 30 | 4)
+    table.put("<4Q", slot + layout.COOLDOWN, *parked)
+    for command in (["trip"], ["force", "open"], ["force", "closed"]):
+        breaker(*command, KEY)
+        assert table.get("<4Q", slot + layout.COOLDOWN) == parked[0]
+        assert table.get("<Q", slot + layout.COOLDOWN + 24) == parked[3]
+    breaker("reset", KEY)
+    assert [table.get("<Q", slot + layout.COOLDOWN + at) for at in range(0, 32, 8)] == [0] * 4
+
+
 def test_force(breaker):
     for word, state in (("open", "forced_open"), ("closed", "forced_closed"), ("none", "closed")):
         breaker("force", "--create", word, KEY)
