@@ -95,7 +95,7 @@ static bool put(struct load *load, struct layer *layer, enum config_option optio
         return false;
     *setting = (struct setting){line, *value};
     layer->setting[option] = setting;
-    layer->set |= UINT32_C(1) << option;
+    layer->set |= UINT64_C(1) << option;
     return true;
 }
 
@@ -106,7 +106,7 @@ void load_unset(struct load *load, struct layer *layer, struct span key)
     if (option == OPTION_COUNT)
         return;
     layer->setting[option] = NULL;
-    layer->set &= ~(UINT32_C(1) << option);
+    layer->set &= ~(UINT64_C(1) << option);
     if (option == OPTION_fallback)
         names_forget(load, layer);
 }

@@ -148,6 +148,15 @@ static void apply_to_breaker(struct breaker_policy *breaker, enum config_option 
     case OPTION_failure_threshold:
         breaker->failure_threshold = (uint16_t)value->number;
         break;
+    case OPTION_failure_rate:
+        breaker->failure_rate = (uint32_t)value->number;
+        break;
+    case OPTION_window:
+        breaker->window_ms = (uint32_t)(value->number / 1000000);
+        break;
+    case OPTION_min_calls:
+        breaker->min_calls = (uint32_t)value->number;
+        break;
     case OPTION_degrade_threshold:
         breaker->degrade_threshold = (uint16_t)value->number;
         break;
@@ -193,6 +202,9 @@ static void apply_to_outcome(struct outcome_policy *outcome, enum config_option 
     case OPTION_failure_status:
         outcome->failure_status = value->statuses;
         break;
+    case OPTION_neutral_status:
+        outcome->neutral_status = value->statuses;
+        break;
     default:
         break; /* apply() knows which are the outcome's */
     }
@@ -202,6 +214,9 @@ static void apply(struct policy *policy, enum config_option option, const struct
 {
     switch (option) {
     case OPTION_failure_threshold:
+    case OPTION_failure_rate:
+    case OPTION_window:
+    case OPTION_min_calls:
     case OPTION_degrade_threshold:
     case OPTION_open_seconds:
     case OPTION_backoff:
@@ -222,6 +237,7 @@ static void apply(struct policy *policy, enum config_option option, const struct
     case OPTION_hang_after:
     case OPTION_connect_hang_after:
     case OPTION_failure_status:
+    case OPTION_neutral_status:
         apply_to_outcome(&policy->outcome, option, value);
         break;
     case OPTION_when_exhausted:
@@ -267,8 +283,8 @@ static bool apply_text(struct policy *policy, enum config_option option, const c
 
 static void apply_layer(struct policy *policy, const struct layer *layer)
 {
-    for (uint32_t left = layer->set; left; left &= left - 1) {
-        enum config_option option = (enum config_option)__builtin_ctz(left);
+    for (uint64_t left = layer->set; left; left &= left - 1) {
+        enum config_option option = (enum config_option)__builtin_ctzll(left);
         const struct value *value = &layer->setting[option]->value;
         if (!apply_text(policy, option, value->text))
             apply(policy, option, value);

@@ -25,10 +25,10 @@ struct setting {
 /* One place that may set any option: [breaker], a target, the environment, --set. Holds memory only
  * for what it sets: every process of a preloaded program reads the file. */
 struct layer {
-    uint32_t set; /* which options it sets, one bit each; the bit is set iff the pointer is */
+    uint64_t set; /* which options it sets, one bit each; the bit is set iff the pointer is */
     struct setting *setting[OPTION_COUNT];
 };
-_Static_assert(OPTION_COUNT <= 32, "struct layer has a bit for each option");
+_Static_assert(OPTION_COUNT <= 64, "struct layer has a bit for each option");
 
 static inline bool layer_has(const struct layer *layer, enum config_option option)
 {

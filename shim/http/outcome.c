@@ -18,6 +18,8 @@ const char *outcome_cause_name(enum outcome_cause cause)
 /* What a final head says of the model. */
 static enum breaker_outcome of_status(unsigned status, const struct outcome_policy *policy)
 {
+    if (status_set_has(&policy->neutral_status, status))
+        return BREAKER_NEUTRAL;
     if (status_set_has(&policy->failure_status, status))
         return BREAKER_FAILURE;
     if (status == 101 || (status >= 200 && status < 400))
@@ -107,7 +109,7 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
 
     /* A failing status is a failure however its body ended, and 101 has said all with its head. */
     if ((end->status == 101 ||
-         (end->status != 0 && status_set_has(&policy->failure_status, end->status))) &&
+         (end->status != 0 && of_status(end->status, policy) == BREAKER_FAILURE)) &&
         end->kind != END_LOCAL && end->kind != END_UNSENT)
         outcome = model_said(end, of_status(end->status, policy), CAUSE_STATUS);
     else

@@ -58,23 +58,31 @@ enum outcome_cause {
 };
 const char *outcome_cause_name(enum outcome_cause cause); /* static; "unknown" for others */
 
-/* The set of HTTP statuses 0..1023, one bit each. */
+/* A set of HTTP statuses, one bit each, of those from 100 on that settings may name: each call
+ * carries some. Others are in no set. */
+#define STATUS_SET_FIRST 100
+#define STATUS_SET_COUNT 512
 struct status_set {
-    uint64_t bits[16];
+    uint64_t bits[STATUS_SET_COUNT / 64];
 };
 static inline bool status_set_has(const struct status_set *set, unsigned status)
 {
-    return status < 1024 && (set->bits[status / 64] >> (status % 64) & 1);
+    unsigned bit = status - STATUS_SET_FIRST;
+
+    return bit < STATUS_SET_COUNT && (set->bits[bit / 64] >> (bit % 64) & 1);
 }
 static inline void status_set_add(struct status_set *set, unsigned status)
 {
-    if (status < 1024)
-        set->bits[status / 64] |= UINT64_C(1) << (status % 64);
+    unsigned bit = status - STATUS_SET_FIRST;
+
+    if (bit < STATUS_SET_COUNT)
+        set->bits[bit / 64] |= UINT64_C(1) << (bit % 64);
 }
 
 /* The part of a policy that judges outcomes. */
 struct outcome_policy {
     struct status_set failure_status;
+    struct status_set neutral_status; /* wins over failure_status */
     uint64_t timeout_after_ns;
     uint64_t hang_after_ns;
     uint64_t connect_hang_after_ns;

@@ -34,6 +34,9 @@ static void defaults_without_a_file(void **state)
     assert_false(policy.should_retry);
     assert_int_equal(policy.breaker.failure_threshold, 5);
     assert_int_equal(policy.breaker.degrade_threshold, 3);
+    assert_int_equal(policy.breaker.failure_rate, 0);
+    assert_int_equal(policy.breaker.window_ms, 60000);
+    assert_int_equal(policy.breaker.min_calls, 20);
     assert_int_equal(policy.breaker.half_open_probes, 1);
     assert_int_equal(policy.breaker.success_threshold, 1);
     assert_int_equal(policy.breaker.backoff_q8, 512);
@@ -48,6 +51,7 @@ static void defaults_without_a_file(void **state)
         bool failure = status == 408 || status == 424 || status == 498 || status == 500 ||
                        (status >= 502 && status <= 504) || (status >= 520 && status <= 530);
         assert_int_equal(status_set_has(&policy.outcome.failure_status, status), failure);
+        assert_false(status_set_has(&policy.outcome.neutral_status, status));
     }
     assert_int_equal(config_match(config), MATCH_LLM);
     assert_int_equal(config_deepbind(config), DEEPBIND_MASK);
@@ -68,7 +72,8 @@ static void every_key_reaches_its_place(void **state)
         "open_max = 60\njitter = 1\nhalf_open_probes = 2\nsuccess_threshold = 3\nprobe_lease = 2\n"
         "timeout_after = 0\nhang_after = 1.25\nconnect_hang_after = 0.000001\n"
         "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
-        "should_retry = yes\n");
+        "should_retry = yes\nfailure_rate = 0.25\nwindow = 1.5\nmin_calls = 8000\n"
+        "neutral_status = 500-502\nneutral_status = 404\n");
     struct policy policy = policy_of(config, "h", NULL);
 
     assert_int_equal(config_match(config), MATCH_LISTED);
@@ -94,6 +99,12 @@ static void every_key_reaches_its_place(void **state)
     assert_true(status_set_has(&policy.outcome.failure_status, 501));
     assert_true(status_set_has(&policy.outcome.failure_status, 504));
     assert_false(status_set_has(&policy.outcome.failure_status, 502));
+    assert_int_equal(policy.breaker.failure_rate, 250000);
+    assert_int_equal(policy.breaker.window_ms, 1500);
+    assert_int_equal(policy.breaker.min_calls, 8000);
+    assert_true(status_set_has(&policy.outcome.neutral_status, 404));
+    assert_true(status_set_has(&policy.outcome.neutral_status, 501));
+    assert_false(status_set_has(&policy.outcome.neutral_status, 503));
     assert_explained(config, OPTION_failure_status, NULL, NULL, "500, 501,503-504",
                      (snprintf(problems[0].file, 256, "%s:20", fixture_path), problems[0].file));
     config_free(config);

@@ -88,10 +88,35 @@ static void test_the_list_of_statuses_is_the_policy(void **state)
     status_set_add(&own.failure_status, 200);
     end = complete(200);
     assert_int_equal(outcome_of(&end, &own).model, BREAKER_FAILURE);
-    status_set_add(&own.failure_status, 1024); /* out of range: no harm */
-    assert_false(status_set_has(&own.failure_status, 1024));
-    assert_false(status_set_has(&own.failure_status, 0));
+    static const unsigned outside[] = {0, 99, 612, 1024, UINT32_MAX}; /* no harm */
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++) {
+        status_set_add(&own.failure_status, outside[i]);
+        assert_false(status_set_has(&own.failure_status, outside[i]));
+    }
+    assert_int_equal(own.timeout_after_ns, 0);
     assert_true(status_set_has(&own.failure_status, 200));
+}
+
+/* A status that is neutral by the settings says so whatever else is set, and however the body ends;
+ * what the host is told by it stays. */
+static void test_neutral_statuses_win(void **state)
+{
+    struct outcome_policy before = policy;
+
+    (void)state;
+    status_set_add(&policy.neutral_status, 500);
+    status_set_add(&policy.neutral_status, 201);
+    status_set_add(&policy.neutral_status, 101);
+    assert_outcome(complete(500), SUCCESS, NEUTRAL, NONE);
+    assert_outcome(complete(201), SUCCESS, NEUTRAL, NONE);
+    assert_outcome(complete(101), SUCCESS, NEUTRAL, NONE);
+    assert_outcome(complete(502), SUCCESS, FAILURE, STATUS);
+    assert_outcome(complete(200), SUCCESS, SUCCESS, NONE);
+    assert_outcome(ended(END_BROKEN, PHASE_BODY, 500, 1), SUCCESS, NEUTRAL, NONE);
+    assert_outcome(ended(END_TIMEOUT, PHASE_BODY, 500, SECONDS(100)), SUCCESS, NEUTRAL, NONE);
+    assert_outcome(ended(END_ABORTED, PHASE_BODY, 500, SECONDS(100)), SUCCESS, NEUTRAL, NONE);
+    policy = before;
+    assert_outcome(ended(END_BROKEN, PHASE_BODY, 500, 1), SUCCESS, FAILURE, STATUS);
 }
 
 static void test_no_connection(void **state)
@@ -231,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_the_list_of_statuses_is_the_policy),
+        cmocka_unit_test(test_neutral_statuses_win),
         cmocka_unit_test(test_no_connection),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_timeout),
