@@ -130,8 +130,14 @@ static inline bool call_has_chain(const struct call *call)
 void call_return_side(struct call_side *side, uint64_t now);
 
 /* call_events.c: what the log is told. */
-void call_log_change(const struct call *call, bool model, enum breaker_change change,
-                     enum outcome_cause cause, unsigned status);
+struct call_change {
+    enum breaker_change change;
+    enum outcome_cause cause; /* CAUSE_NONE: it was no failure */
+    unsigned status;
+    uint64_t before; /* of a trip: the word and the tick at which the failure met it */
+    uint32_t now;
+};
+void call_log_change(const struct call *call, bool model, const struct call_change *change);
 /* `passes`: no fallback took it, and it goes past the breaker. */
 void call_log_refusal(const struct call *call, uint64_t now, bool passes);
 /* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its

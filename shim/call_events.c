@@ -16,38 +16,52 @@ static struct span key_of(const struct call *call, bool model)
     return model ? call_model_key(call) : call_host_key(call);
 }
 
-/* As `status` showed it before: a trip is the failure after failure_threshold - 1 others, which
- * show as degraded when they reached degrade_threshold. */
-static const char *from_name(const struct call_side *side, enum breaker_change change)
+/* As `status` showed it before. */
+static const char *from_name(const struct call_side *side, const struct call_change *change)
+{
+    if (change->change != BREAKER_TRIPPED)
+        return change_names[change->change].from;
+    return breaker_state_name(
+        breaker_effective(change->before, change->now, &side->policy.breaker).state);
+}
+
+/* A trip that the streak does not explain: "10 of 20 calls failed". NULL: it is none. */
+static const char *rate_detail(const struct call_side *side, const struct call_change *change,
+                               char *buf, size_t size)
 {
     const struct breaker_policy *policy = &side->policy.breaker;
 
-    if (change == BREAKER_TRIPPED && policy->degrade_threshold > 0 &&
-        policy->degrade_threshold < policy->failure_threshold)
-        return breaker_state_name(BREAKER_SHOW_DEGRADED);
-    return change_names[change].from;
+    if (change->change != BREAKER_TRIPPED || !rate_is_on(policy))
+        return NULL;
+    struct rate_sum sum =
+        slot_rate(side->slot, breaker_decode(change->before).generation, change->now, policy);
+    if (!rate_exceeded(&sum, policy))
+        return NULL;
+    snprintf(buf, size, "%u of %u calls failed", sum.failures, sum.calls);
+    return buf;
 }
 
-void call_log_change(const struct call *call, bool model, enum breaker_change change,
-                     enum outcome_cause cause, unsigned status)
+void call_log_change(const struct call *call, bool model, const struct call_change *change)
 {
-    char text[48];
+    const struct call_side *side = model ? &call->model : &call->host;
+    char cause[48], detail[64];
 
-    if (change == BREAKER_NO_CHANGE)
+    if (change->change == BREAKER_NO_CHANGE)
         return;
     struct log_event event = {
         .event = "transition",
         .key = key_of(call, model),
-        .from = from_name(model ? &call->model : &call->host, change),
-        .to = change_names[change].to,
+        .from = from_name(side, change),
+        .to = change_names[change->change].to,
+        .detail = rate_detail(side, change, detail, sizeof detail),
     };
-    if (cause == CAUSE_STATUS) {
-        snprintf(text, sizeof text, "status %u", status);
-        event.cause = text;
-    } else if (cause != CAUSE_NONE) {
-        event.cause = outcome_cause_name(cause);
+    if (change->cause == CAUSE_STATUS) {
+        snprintf(cause, sizeof cause, "status %u", change->status);
+        event.cause = cause;
+    } else if (change->cause != CAUSE_NONE) {
+        event.cause = outcome_cause_name(change->cause);
     } else {
-        event.cause = change == BREAKER_PROBING ? "open time over" : "success";
+        event.cause = change->change == BREAKER_PROBING ? "open time over" : "success";
     }
     process_log(call->config, &event);
 }

@@ -31,7 +31,7 @@ static struct breaker_admission take_side(const struct call *call, struct call_s
 
     if (peeked.verdict == BREAKER_GRANT) {
         peeked = slot_admit(side->slot, now, &side->policy.breaker, &change);
-        call_log_change(call, side == &call->model, change, CAUSE_NONE, 0);
+        call_log_change(call, side == &call->model, &(struct call_change){.change = change});
     }
     side->ticket = peeked.ticket;
     side->admitted = !refuses(call, side, &peeked);

@@ -25,6 +25,7 @@ static void settle_side(struct call *call, struct call_side *side, enum breaker_
                         enum outcome_cause cause, const struct call_end *end, uint64_t now)
 {
     struct breaker_extra extra = {.random = 0};
+    struct call_change change = {.status = end->status, .now = breaker_tick(now)};
     bool model = side == &call->model;
 
     if (!side->admitted)
@@ -36,27 +37,30 @@ static void settle_side(struct call *call, struct call_side *side, enum breaker_
                                  outcome == BREAKER_FAILURE);
     if (!side->slot)
         return;
+    change.before = slot_word(side->slot);
     if (outcome == BREAKER_FAILURE)
         extra.random = call_random(now, side->identity);
     if (cause == CAUSE_STATUS && end->status >= 500) /* lengthens the trip that it causes */
         extra.retry_after_ticks = breaker_ticks_of(end->retry_after_ms * CLOCK_NS_PER_MS);
-    enum breaker_change change = slot_settle(side->slot, &side->ticket, outcome, breaker_tick(now),
-                                             &side->policy.breaker, &extra);
+    change.change =
+        slot_settle(side->slot, &side->ticket, outcome, change.now, &side->policy.breaker, &extra);
     slot_count(side->slot, outcome, call_stat_shard());
     if (outcome == BREAKER_FAILURE)
         slot_note_failure(side->slot, cause, cause == CAUSE_STATUS ? end->status : 0, now);
-    if (change == BREAKER_TRIPPED || change == BREAKER_REOPENED)
+    if (change.change == BREAKER_TRIPPED || change.change == BREAKER_REOPENED)
         slot_note_opened(side->slot);
-    call_log_change(call, model, change, outcome == BREAKER_FAILURE ? cause : CAUSE_NONE,
-                    end->status);
+    change.cause = outcome == BREAKER_FAILURE ? cause : CAUSE_NONE;
+    call_log_change(call, model, &change);
 }
 
-/* The healthy case: good ends of a breaker that has nothing to forget are counted, and no more. */
+/* The healthy case: good ends of a breaker that has nothing to forget are counted, and no more.
+ * With a failure_rate they are of its window, too. */
 static bool settle_clean(struct call_side *side, enum breaker_outcome outcome)
 {
     if (!side->admitted)
         return true;
-    if (outcome == BREAKER_FAILURE || !side->slot || !breaker_is_clean(slot_word(side->slot)))
+    if (outcome == BREAKER_FAILURE || !side->slot || rate_is_on(&side->policy.breaker) ||
+        !breaker_is_clean(slot_word(side->slot)))
         return false;
     side->admitted = false;
     slot_count(side->slot, outcome, call_stat_shard());

@@ -83,8 +83,9 @@ static inline enum breaker_change slot_settle(struct slot *s, struct breaker_tic
  * (slot_rate.c). */
 struct rate_sum slot_rate_add(struct slot *s, unsigned generation, bool failed, uint32_t now,
                               const struct breaker_policy *policy);
-/* What they hold for the breaker as it is now; for display. */
-struct rate_sum slot_rate(const struct slot *s, uint32_t now, const struct breaker_policy *policy);
+/* What they hold; for display. */
+struct rate_sum slot_rate(const struct slot *s, unsigned generation, uint32_t now,
+                          const struct breaker_policy *policy);
 
 /* --- slot_cooldown.c ---------------------------------------------------------------------------
  * `credential` is of cooldown_credential(), with a hash under the table's seed. */

@@ -29,11 +29,12 @@ struct rate_sum slot_rate_add(struct slot *s, unsigned generation, bool failed, 
     return rate_sum(words, generation, now, policy);
 }
 
-struct rate_sum slot_rate(const struct slot *s, uint32_t now, const struct breaker_policy *policy)
+struct rate_sum slot_rate(const struct slot *s, unsigned generation, uint32_t now,
+                          const struct breaker_policy *policy)
 {
     uint64_t words[RATE_BUCKETS] = {0};
 
     if (s)
         read_words(s, words);
-    return rate_sum(words, breaker_decode(slot_word(s)).generation, now, policy);
+    return rate_sum(words, generation, now, policy);
 }

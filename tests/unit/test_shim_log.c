@@ -49,6 +49,36 @@ static void body_a_trip_from_closed_is_told_so(void)
     unlink(getenv("BREAKER_LOG"));
 }
 
+/* The cause is the last failure; that it was not the last of a row is said beside it. */
+static void body_a_trip_by_the_share_is_told_so(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    for (int i = 0; i < 6; i++)
+        CHECK(call_status("m", i % 2 ? 500 : 200) == SHIM_ADMITTED);
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    CHECK(read_log(0, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"closed\",\"to\":\"open\",\"cause\":\"status 500\""));
+    CHECK(strstr(line, "\"detail\":\"3 of 6 calls failed\""));
+    unlink(getenv("BREAKER_LOG"));
+}
+
+/* By a streak that showed as degraded, with a share that is too small. */
+static void body_a_trip_by_the_streak_tells_of_no_share(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    for (int i = 0; i < 6; i++)
+        CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    trip("m");
+    CHECK(read_log(1, line, sizeof line));
+    CHECK(strstr(line, "\"from\":\"degraded\",\"to\":\"open\",\"cause\":\"status 500\""));
+    CHECK(!strstr(line, "detail"));
+    unlink(getenv("BREAKER_LOG"));
+}
+
 /* The first refusal, then one line in ten seconds, each with the total so far. */
 static void body_refusals_are_told_by_their_total(void)
 {
@@ -150,6 +180,8 @@ static void body_a_bad_file_is_told_by_what_makes_it_bad(void)
 
 IN_CHILD(the_log_tells_of_states_as_shown, "")
 IN_CHILD(a_trip_from_closed_is_told_so, "degrade_threshold=5")
+IN_CHILD(a_trip_by_the_share_is_told_so, "failure_rate=0.5\nmin_calls=6")
+IN_CHILD(a_trip_by_the_streak_tells_of_no_share, "failure_rate=0.5\nmin_calls=6")
 IN_CHILD(refusals_are_told_by_their_total, "")
 IN_CHILD(refusals_in_disorder_are_one_line, "")
 IN_CHILD(what_is_left_out_is_told, "")
@@ -160,6 +192,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_log_tells_of_states_as_shown),
         cmocka_unit_test(test_a_trip_from_closed_is_told_so),
+        cmocka_unit_test(test_a_trip_by_the_share_is_told_so),
+        cmocka_unit_test(test_a_trip_by_the_streak_tells_of_no_share),
         cmocka_unit_test(test_refusals_are_told_by_their_total),
         cmocka_unit_test(test_refusals_in_disorder_are_one_line),
         cmocka_unit_test(test_what_is_left_out_is_told),
