@@ -162,6 +162,9 @@ struct cli_row {
     uint64_t word;
     struct breaker_effective effective;
     uint64_t retry_in_ms;
+    bool rated; /* failure_rate is set */
+    struct rate_sum rate;
+    uint32_t window_ms;
     uint64_t opened;
     struct slot_totals totals;
     struct cli_destination to[TABLE_STAT_SHARDS];
@@ -184,6 +187,9 @@ const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size);
  * none there. Returns `buf`. */
 const char *cli_row_destination(const struct table *table, const struct cli_destination *to,
                                 char buf[TABLE_KEY_TEXT_SIZE]);
+
+/* "10/20 in 60s": failures, calls, window. Returns `buf`. */
+const char *cli_row_rate(const struct cli_row *row, char *buf, size_t size);
 
 /* Members of a JSON object, on stdout: key, level, host, model; state to rerouted_to. `table`: the
  * row's. */

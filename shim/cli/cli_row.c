@@ -29,6 +29,9 @@ void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, 
     row->word = slot_word(slot);
     row->effective = breaker_effective(row->word, breaker_tick(now), policy);
     row->retry_in_ms = breaker_tick_ns(row->effective.wait_ticks) / CLOCK_NS_PER_MS;
+    row->rated = rate_is_on(policy);
+    row->rate = slot_rate(slot, row->effective.generation, breaker_tick(now), policy);
+    row->window_ms = policy->window_ms;
     if (!slot)
         return;
     row->opened = atomic_load_explicit(&slot->opened, memory_order_relaxed);
@@ -45,6 +48,27 @@ void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, 
 bool cli_row_is_due(const struct cli_row *row)
 {
     return row->effective.state == BREAKER_SHOW_OPEN && row->effective.wait_ticks == 0;
+}
+
+/* Seconds as people write them, with as many decimals as there are: "60", "0.5". */
+static const char *seconds_text(uint32_t ms, char *buf, size_t size)
+{
+    size_t len = (size_t)snprintf(buf, size, "%u.%03u", ms / 1000, ms % 1000);
+
+    while (buf[len - 1] == '0')
+        buf[--len] = '\0';
+    if (buf[len - 1] == '.')
+        buf[--len] = '\0';
+    return buf;
+}
+
+const char *cli_row_rate(const struct cli_row *row, char *buf, size_t size)
+{
+    char window[32];
+
+    snprintf(buf, size, "%u/%u in %ss", row->rate.failures, row->rate.calls,
+             seconds_text(row->window_ms, window, sizeof window));
+    return buf;
 }
 
 const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size)
@@ -108,6 +132,15 @@ void cli_row_json_key(struct span key)
         fputs("null", stdout);
 }
 
+static void json_rate(const struct cli_row *row)
+{
+    char window[32];
+
+    if (row->rated)
+        printf(",\"rate\":{\"calls\":%u,\"failures\":%u,\"window\":%s}", row->rate.calls,
+               row->rate.failures, seconds_text(row->window_ms, window, sizeof window));
+}
+
 void cli_row_json_state(const struct table *table, const struct cli_row *row)
 {
     printf("\"state\":\"%s\",\"streak\":%u,\"generation\":%u,\"retry_in_ms\":%" PRIu64
@@ -123,5 +156,6 @@ void cli_row_json_state(const struct table *table, const struct cli_row *row)
                outcome_cause_name((enum outcome_cause)row->cause), row->status, row->age_ms);
     else
         fputs("null", stdout);
+    json_rate(row);
     json_destinations(table, row);
 }

@@ -114,15 +114,15 @@ static void print_json(const struct cli_context *context, const struct row *rows
 /* --- for people --------------------------------------------------------------------------------
  */
 
-enum { COLUMNS = 10, CELL_SIZE = 4 * TABLE_KEY_TEXT_SIZE };
+enum { COLUMNS = 11, RATE = 9, CELL_SIZE = 4 * TABLE_KEY_TEXT_SIZE };
 struct line {
     char cell[COLUMNS][CELL_SIZE];
 };
 
-/* And, where any call was rerouted, REROUTED-TO. */
+/* RATE where any key has a failure_rate. And, where any call was rerouted, REROUTED-TO. */
 static const char *const titles[COLUMNS] = {
-    "KEY",  "STATE",   "STREAK",  "RETRY-IN", "OK",
-    "FAIL", "NEUTRAL", "REFUSED", "REROUTED", "LAST-FAILURE",
+    "KEY",     "STATE",   "STREAK",   "RETRY-IN", "OK",           "FAIL",
+    "NEUTRAL", "REFUSED", "REROUTED", "RATE",     "LAST-FAILURE",
 };
 
 static bool is_number(int column)
@@ -153,13 +153,19 @@ static void write_line(struct line *line, const struct row *row)
     write_count(line->cell[6], of->totals.neutral);
     write_count(line->cell[7], of->totals.refused);
     write_count(line->cell[8], of->totals.rerouted);
-    cli_row_failure(of, line->cell[9], CELL_SIZE);
+    if (of->rated)
+        cli_row_rate(of, line->cell[RATE], CELL_SIZE);
+    else
+        strcpy(line->cell[RATE], "-");
+    cli_row_failure(of, line->cell[10], CELL_SIZE);
 }
 
-/* NULL: it is the last column. */
+/* `last` NULL: there is no column more. A column of no width is left out. */
 static void print_line(const struct line *line, const size_t *widths, const char *last)
 {
     for (int i = 0; i < COLUMNS; i++) {
+        if (widths[i] == 0)
+            continue;
         int pad = (int)(widths[i] - cli_text_width(line->cell[i]));
         bool ends = !last && i == COLUMNS - 1;
         if (is_number(i))
@@ -209,7 +215,7 @@ static bool print_text(const struct cli_context *context, const struct row *rows
     struct line *lines = calloc(count + 1, sizeof *lines);
     size_t widths[COLUMNS] = {0};
     char to[(TABLE_STAT_SHARDS + 1) * (CELL_SIZE + 32)];
-    bool any = false;
+    bool any = false, rated = false;
 
     if (!lines)
         return false;
@@ -218,11 +224,14 @@ static bool print_text(const struct cli_context *context, const struct row *rows
     for (size_t i = 0; i < count; i++) {
         write_line(&lines[i + 1], &rows[i]);
         any |= goes_elsewhere(&rows[i].of);
+        rated |= rows[i].of.rated;
     }
     for (size_t i = 0; i <= count; i++)
         for (int j = 0; j < COLUMNS; j++)
             if (cli_text_width(lines[i].cell[j]) > widths[j])
                 widths[j] = cli_text_width(lines[i].cell[j]);
+    if (!rated)
+        widths[RATE] = 0;
     print_line(&lines[0], widths, any ? "REROUTED-TO" : NULL);
     for (size_t i = 0; i < count; i++)
         print_line(&lines[i + 1], widths,

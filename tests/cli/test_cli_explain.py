@@ -261,6 +261,21 @@ def test_its_state_is_that_of_status(breaker, explain, put_word):
     assert shown["state"] == "degraded" and shown["streak"] == 4
 
 
+def test_the_share_of_failures_is_that_of_status(breaker, explain, put_word):
+    table = put_word(KEY, word(0, ticks(-5), 1))
+    table.put("<Q", table.only_slot() + layout.RATE, ticks(-1) << 34 | 1 << 28 | 20 << 14 | 9)
+    assert "rate" not in explain(URL, "--model", "gpt-4o")["chain"][0]["model"]
+    breaker.environment["BREAKER_FAILURE_RATE"] = "0.5"
+    chain = explain(URL, "--model", "gpt-4o")["chain"][0]
+    assert chain["model"]["rate"] == {"calls": 20, "failures": 9, "window": 60}
+    assert chain["host"]["rate"] == {"calls": 0, "failures": 0, "window": 60} and not chain["host"]["seen"]
+    names = ("failure_rate", "window", "min_calls", "neutral_status")
+    assert {name: chain["model"]["settings"][name]["value"] for name in names} == \
+        dict(zip(names, ("0.5", "60", "20", "")))
+    text = breaker("explain", URL, "-m", "gpt-4o").stdout
+    assert "state: closed, streak 1, failed 9/20 in 60s, last failure: -" in text
+
+
 STATES = {
     "degraded": (word(0, 1, 4), ("goes", "degraded")),
     "due": (word(1, ticks(-1)), ("probe", "probe_due")),

@@ -121,13 +121,71 @@ def test_reset_leaves_where_calls_went_and_a_fresh_table_does_not(breaker, rerou
     assert breaker.breakers()[KEY]["rerouted_to"] == [] and "REROUTED-TO" not in breaker("status").stdout
 
 
-def test_the_man_page_names_every_member_of_the_json(breaker, reroute):
+@pytest.fixture
+def rated(breaker, open_table):
+    """Sets a failure_rate and puts words into KEY's buckets, for its generation."""
+
+    def write(*words, window="60", key=KEY):
+        breaker.environment.update(BREAKER_FAILURE_RATE="0.5", BREAKER_WINDOW=window)
+        breaker("trip", "--create", key)
+        breaker("reset", key)
+        table = open_table(breaker.table)
+        slot = next(slot for slot in table.slots() if table.key(slot) == key)
+        generation = table.get("<Q", slot + layout.WORD) >> 46 & 63
+        now = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) >> 25) & (1 << 30) - 1
+        for at, (age, calls, failures) in enumerate(words):
+            begin = (now - age) & (1 << 30) - 1
+            table.put("<Q", slot + layout.RATE + 8 * at, begin << 34 | generation << 28 | calls << 14 | failures)
+        return table, slot
+
+    return write
+
+
+def test_the_share_of_failures_is_a_sum_of_buckets(breaker, rated):
+    rated((0, 10, 3), (1700, 5, 5), (2000, 7, 7))  # the last one is older than the window
+    assert breaker.breakers()[KEY]["rate"] == {"calls": 15, "failures": 8, "window": 60}
+    head, line = breaker("status").stdout.splitlines()
+    assert head.split()[-3:] == ["REROUTED", "RATE", "LAST-FAILURE"]
+    assert line[head.index("RATE"):] == "8/15 in 60s  -"
+
+
+def test_the_share_of_another_generation_is_not_shown(breaker, rated):
+    rated((0, 10, 3))
+    breaker("reset", KEY)
+    assert breaker.breakers()[KEY]["rate"] == {"calls": 0, "failures": 0, "window": 60}
+
+
+def test_keys_without_a_rate_have_none_beside_those_with_one(breaker, rated, ini):
+    rated((0, 4, 1))
+    breaker.environment["BREAKER_CONFIG"] = str(ini(f"[target {KEY}]\nfailure_rate = 0.5\nwindow = 1.25\n"))
+    for name in ("FAILURE_RATE", "WINDOW"):
+        del breaker.environment[f"BREAKER_{name}"]
+    breaker("force", "closed", "--create", "plain.example")
+    rows = breaker.breakers()
+    assert rows[KEY]["rate"]["window"] == 1.25 and "rate" not in rows["plain.example"]
+    head, line, plain = breaker("status").stdout.splitlines()
+    assert line[head.index("RATE"):].startswith(("1/4 in 1.25s ", "0/0 in 1.25s "))
+    assert plain[head.index("RATE"):].split() == ["-", "-"]
+
+
+def test_buckets_of_a_hostile_table(breaker, rated):
+    table, slot = rated()
+    for words in ([2**64 - 1] * 8, [1 << 14] * 8, [0x5555555555555555] * 8):
+        table.put("<8Q", slot + layout.RATE, *words)
+        rate = breaker.breakers()[KEY]["rate"]
+        assert 0 <= rate["failures"] <= rate["calls"] <= 8 * 16383
+        breaker("status")
+
+
+def test_the_man_page_names_every_member_of_the_json(breaker, reroute, rated):
     reroute(20, ("a.example/m", 12))
+    rated()
     page = (REPOSITORY / "docs" / "breaker.1").read_text().replace("\\-", "-")
     section = page[page.index(".SH JSON OF STATUS"):page.index(".SH JSON OF EXPLAIN")]
     found = breaker.status()
     row = breaker.breakers()[KEY]
-    names = {*found, *found["table"], *row, *row["calls"], *row["rerouted_to"][0], "class", "status", "age_ms"}
+    names = {*found, *found["table"], *row, *row["calls"], *row["rerouted_to"][0], *row["rate"], "class", "status",
+             "age_ms"}
     assert not {name for name in names if not re.search(rf"\b{name}\b", section)}
 
 
