@@ -90,6 +90,13 @@ def test_no_store_to_the_breakers_word(witness):
     assert (line0, statistics, other) == (0, 2000, 0)
 
 
+def test_with_a_failure_rate_one_more_for_each_breaker(witness, breaker_env):
+    """Into the buckets; the line that all cores share stays as it is."""
+    breaker_env.configure(failure_rate=0.5)
+    assert witness("stores", 1000) == [0, 2000, 2000]
+    assert witness("count", 200_000)[0] == 0
+
+
 def test_a_store_to_the_word_would_be_seen(witness):
     assert witness("stores", 1000, "word")[0] == 1000
 
