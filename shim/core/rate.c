@@ -11,8 +11,7 @@ _Static_assert(RATE_GENERATION_SHIFT == 2 * RATE_CALLS_SHIFT, "as wide as the ca
 
 uint32_t rate_bucket_ticks(const struct breaker_policy *policy)
 {
-    uint32_t ticks =
-        breaker_ticks_of((policy->window_ms * NS_PER_MS + RATE_BUCKETS - 1) / RATE_BUCKETS);
+    uint32_t ticks = breaker_ticks_of(policy->window_ms * NS_PER_MS / RATE_BUCKETS);
 
     return ticks > 0 ? ticks : 1;
 }
@@ -85,7 +84,6 @@ struct rate_place rate_add(const uint64_t words[RATE_BUCKETS], unsigned generati
     uint32_t bucket_ticks = rate_bucket_ticks(policy);
     unsigned stalest = 0;
 
-    now &= BREAKER_TIME_MASK;
     for (unsigned i = 0; i < RATE_BUCKETS; i++) {
         if (holds(words[i], generation) && age_of(words[i], now, bucket_ticks) < bucket_ticks)
             return (struct rate_place){i, counted(words[i], failed)};
@@ -102,7 +100,6 @@ struct rate_sum rate_sum(const uint64_t words[RATE_BUCKETS], unsigned generation
     uint32_t bucket_ticks = rate_bucket_ticks(policy);
     struct rate_sum sum = {0};
 
-    now &= BREAKER_TIME_MASK;
     for (unsigned i = 0; i < RATE_BUCKETS; i++) {
         if (!holds(words[i], generation) ||
             age_of(words[i], now, bucket_ticks) >= RATE_BUCKETS * bucket_ticks)

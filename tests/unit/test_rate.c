@@ -161,9 +161,29 @@ static void test_an_older_generation_is_empty_and_used_up_first(void **state)
     assert_int_equal(rate_sum(words, 2047, 1079, &policy).calls, 0);
     for (uint32_t i = 0; i < 8; i++)
         assert_int_equal(rate_sum(words, i, 1079, &policy).calls, 1);
-    /* Its own come last, however much older. */
-    add(words, 5, true, 1079 + 12, &policy);
-    assert_int_equal(rate_sum(words, 5, 1079 + 12, &policy).calls, 2);
+}
+
+static void test_what_still_counts_makes_room_last(void **state)
+{
+    (void)state;
+    uint64_t words[RATE_BUCKETS] = {0};
+    struct breaker_policy policy = policy_of(10);
+
+    for (unsigned i = 0; i < 8; i++)
+        add(words, i, true, i == 5 ? 1010 : 1070, &policy);
+    add(words, 5, true, 1075, &policy);
+    assert_int_equal(rate_sum(words, 5, 1075, &policy).calls, 2); /* younger ones went */
+}
+
+/* All zeroes, as a fresh slot has it, are no bucket that began at tick 0. */
+static void test_an_empty_word_never_began(void **state)
+{
+    (void)state;
+    uint64_t words[RATE_BUCKETS] = {0};
+    struct breaker_policy policy = policy_of(10);
+
+    add(words, 0, true, 9, &policy);
+    assert_int_equal(rate_sum(words, 0, 9 + 79, &policy).calls, 1);
 }
 
 /* --- clocks that differ by a moment ----------------------------------------------------------- */
@@ -202,6 +222,8 @@ static void test_when_the_share_is_reached(void **state)
         {333334, 3, 3, 1, false},
         {1, 1, 131064, 0, false},
         {1, 1, 131064, 1, true},
+        {500000, 1, 131064, 65532, true},
+        {500000, 1, 131064, 65531, false},
         {1, 0, 0, 0, false}, /* nothing is no share */
         {UINT32_MAX, 1, UINT32_MAX, UINT32_MAX, false},
     };
@@ -228,6 +250,19 @@ static void test_a_full_bucket_keeps_its_share(void **state)
             assert_in_range(sum.failures * 1000 / sum.calls, 248, 252);
     }
     assert_int_equal(words[1], 0);
+}
+
+/* However much went well before it in the same bucket. */
+static void test_a_full_bucket_sees_an_outage(void **state)
+{
+    (void)state;
+    uint64_t words[RATE_BUCKETS] = {0};
+    struct breaker_policy policy = policy_of(100);
+
+    for (uint32_t i = 0; i < 200000; i++)
+        add(words, 0, i >= 180000, 7, &policy);
+    struct rate_sum sum = rate_sum(words, 0, 7, &policy);
+    assert_true(rate_exceeded(&sum, &policy));
 }
 
 /* --- any words ------------------------------------------------------------------------------- */
@@ -288,9 +323,12 @@ int main(void)
         cmocka_unit_test(test_all_short_histories),
         cmocka_unit_test(test_a_steady_flow_fills_every_bucket),
         cmocka_unit_test(test_an_older_generation_is_empty_and_used_up_first),
+        cmocka_unit_test(test_what_still_counts_makes_room_last),
+        cmocka_unit_test(test_an_empty_word_never_began),
         cmocka_unit_test(test_a_bucket_of_a_moment_later_is_the_current_one),
         cmocka_unit_test(test_when_the_share_is_reached),
         cmocka_unit_test(test_a_full_bucket_keeps_its_share),
+        cmocka_unit_test(test_a_full_bucket_sees_an_outage),
         cmocka_unit_test(test_any_words),
         cmocka_unit_test(test_no_word_counts_for_longer_than_the_window_and_a_bucket),
     };
