@@ -42,7 +42,7 @@ struct cooldown_place cooldown_set(const uint64_t words[COOLDOWN_WORDS], uint64_
     ticks = length_of(ticks);
     for (unsigned i = 0; i < COOLDOWN_WORDS; i++) {
         uint32_t left = left_of(words[i], now);
-        if (left > 0 && credential_of(words[i]) == credential) {
+        if (credential_of(words[i]) == credential) {
             if (left >= ticks)
                 return (struct cooldown_place){i, words[i]};
             place = i;
