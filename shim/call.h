@@ -140,6 +140,8 @@ struct call_change {
 void call_log_change(const struct call *call, bool model, const struct call_change *change);
 /* `passes`: no fallback took it, and it goes past the breaker. */
 void call_log_refusal(const struct call *call, uint64_t now, bool passes);
+/* Of one that would have been, had it not been for mode = observe. */
+void call_log_observed(const struct call *call, bool model, uint64_t now);
 /* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its
  * connect had failed. `failover`: it was not refused. */
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail);

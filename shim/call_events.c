@@ -67,13 +67,35 @@ void call_log_change(const struct call *call, bool model, const struct call_chan
 }
 
 /* A breaker that refuses is told of at the first refusal and then once in so long per key. */
+static bool refusal_is_due(const struct call *call, struct slot *slot, uint64_t now)
+{
+    return slot && *config_log_path(call->config) &&
+           slot_log_is_due(&slot->refusal_logged_ns, now, CALL_LOG_QUIET_NS);
+}
+
+void call_log_observed(const struct call *call, bool model, uint64_t now)
+{
+    const struct call_side *side = model ? &call->model : &call->host;
+
+    if (!refusal_is_due(call, side->slot, now))
+        return;
+    const char *state = breaker_state_name(
+        breaker_effective(slot_word(side->slot), breaker_tick(now), &side->policy.breaker).state);
+    struct log_event event = {
+        .event = "observed",
+        .key = key_of(call, model),
+        .from = state,
+        .cause = state,
+        .refused_total = slot_totals(side->slot).refused,
+    };
+    process_log(call->config, &event);
+}
+
 void call_log_refusal(const struct call *call, uint64_t now, bool passes)
 {
     struct slot *slot = call->refusal.model ? call->model.slot : call->host.slot;
 
-    if (!slot || !*config_log_path(call->config))
-        return;
-    if (!slot_log_is_due(&slot->refusal_logged_ns, now, CALL_LOG_QUIET_NS))
+    if (!refusal_is_due(call, slot, now))
         return;
     struct log_event event = {
         .event = passes ? "passed" : "refused",

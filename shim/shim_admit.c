@@ -20,21 +20,31 @@ static bool refuses(const struct call *call, const struct call_side *side,
 {
     bool goes_on = call->detour || (call->reroutes && !call->exhausted && call_has_chain(call));
 
-    return goes_on ? admission->verdict == BREAKER_REFUSE : route_refuses(&side->policy, admission);
+    return goes_on ? route_turns_away(&side->policy, admission)
+                   : route_refuses(&side->policy, admission);
+}
+
+/* What would have been, had it not been for mode = observe. */
+static void observe(const struct call *call, const struct call_side *side, uint64_t now)
+{
+    slot_count_refused(side->slot, call_stat_shard());
+    call_log_observed(call, side == &call->model, now);
 }
 
 /* Makes good what was peeked: only a grant writes, and may be lost to another process. */
 static struct breaker_admission take_side(const struct call *call, struct call_side *side,
-                                          struct breaker_admission peeked, uint32_t now)
+                                          struct breaker_admission peeked, uint64_t now)
 {
     enum breaker_change change = BREAKER_NO_CHANGE;
 
     if (peeked.verdict == BREAKER_GRANT) {
-        peeked = slot_admit(side->slot, now, &side->policy.breaker, &change);
+        peeked = slot_admit(side->slot, breaker_tick(now), &side->policy.breaker, &change);
         call_log_change(call, side == &call->model, &(struct call_change){.change = change});
     }
     side->ticket = peeked.ticket;
     side->admitted = !refuses(call, side, &peeked);
+    if (side->policy.mode == MODE_OBSERVE && peeked.verdict == BREAKER_REFUSE)
+        observe(call, side, now);
     return peeked;
 }
 
@@ -143,7 +153,6 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     if (admit_healthy(call, with_model, breaker_tick(now)))
         return SHIM_ADMITTED;
     struct call_side *refuser = sides_refuse(call, with_model, now, &host, &model);
-    uint32_t tick = breaker_tick(now);
 
     if (refuser) {
         /* Off the healthy path: perhaps this is a table that was replaced. */
@@ -155,11 +164,11 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     }
     if (refuser)
         return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
-    host = take_side(call, &call->host, host, tick);
+    host = take_side(call, &call->host, host, now);
     if (refuses(call, &call->host, &host))
         return refuse(call, &call->host, &host, now);
     if (with_model) {
-        model = take_side(call, &call->model, model, tick);
+        model = take_side(call, &call->model, model, now);
         if (refuses(call, &call->model, &model)) {
             call_return_side(&call->host, now);
             return refuse(call, &call->model, &model, now);
@@ -273,7 +282,7 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     find_side(call, &call->model, call_model_key(call));
     struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
     if (!refuses(call, &call->model, &peeked))
-        peeked = take_side(call, &call->model, peeked, breaker_tick(now));
+        peeked = take_side(call, &call->model, peeked, now);
     if (!refuses(call, &call->model, &peeked))
         return SHIM_ADMITTED;
     call_return_side(&call->host, now);

@@ -161,6 +161,7 @@ struct cli_destination {
 struct cli_row {
     uint64_t word;
     struct breaker_effective effective;
+    bool observed; /* mode = observe: what it refuses passes */
     uint64_t retry_in_ms;
     bool rated; /* failure_rate is set */
     struct rate_sum rate;
@@ -176,7 +177,7 @@ struct cli_row {
 
 /* `now`: CLOCK_BOOTTIME ns. Without a slot (NULL): a breaker that no call has met. Writes nothing
  * to the slot. */
-void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, uint64_t now,
+void cli_row_read(const struct slot *slot, const struct policy *policy, uint64_t now,
                   struct cli_row *row);
 /* Open, and its open time is over. */
 bool cli_row_is_due(const struct cli_row *row);

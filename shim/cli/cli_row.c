@@ -22,16 +22,17 @@ static void read_destinations(const struct slot *slot, struct cli_row *row)
     }
 }
 
-void cli_row_read(const struct slot *slot, const struct breaker_policy *policy, uint64_t now,
+void cli_row_read(const struct slot *slot, const struct policy *policy, uint64_t now,
                   struct cli_row *row)
 {
     memset(row, 0, sizeof *row);
     row->word = slot_word(slot);
-    row->effective = breaker_effective(row->word, breaker_tick(now), policy);
+    row->effective = breaker_effective(row->word, breaker_tick(now), &policy->breaker);
+    row->observed = policy->mode == MODE_OBSERVE;
     row->retry_in_ms = breaker_tick_ns(row->effective.wait_ticks) / CLOCK_NS_PER_MS;
-    row->rated = rate_is_on(policy);
-    row->rate = slot_rate(slot, row->effective.generation, breaker_tick(now), policy);
-    row->window_ms = policy->window_ms;
+    row->rated = rate_is_on(&policy->breaker);
+    row->rate = slot_rate(slot, row->effective.generation, breaker_tick(now), &policy->breaker);
+    row->window_ms = policy->breaker.window_ms;
     if (!slot)
         return;
     row->opened = atomic_load_explicit(&slot->opened, memory_order_relaxed);
@@ -156,6 +157,8 @@ void cli_row_json_state(const struct table *table, const struct cli_row *row)
                outcome_cause_name((enum outcome_cause)row->cause), row->status, row->age_ms);
     else
         fputs("null", stdout);
+    if (row->observed)
+        fputs(",\"mode\":\"observe\"", stdout);
     json_rate(row);
     json_destinations(table, row);
 }

@@ -39,7 +39,8 @@ enum explain_reason {
     EXPLAIN_CLOSED,
     EXPLAIN_DEGRADED,
     EXPLAIN_FORCED_CLOSED,
-    EXPLAIN_PASS, /* a breaker refuses, and when_exhausted = pass */
+    EXPLAIN_PASS,     /* a breaker refuses, and when_exhausted = pass */
+    EXPLAIN_OBSERVED, /* the same, and mode = observe */
     /* probes */
     EXPLAIN_DUE,
     EXPLAIN_PLACE_FREE, /* half-open, and a grant is to be had */

@@ -21,6 +21,7 @@ const char *explain_reason_name(enum explain_reason reason)
         [EXPLAIN_DEGRADED] = "degraded",
         [EXPLAIN_FORCED_CLOSED] = "forced_closed",
         [EXPLAIN_PASS] = "when_exhausted",
+        [EXPLAIN_OBSERVED] = "observed",
         [EXPLAIN_DUE] = "probe_due",
         [EXPLAIN_PLACE_FREE] = "probe_free",
         [EXPLAIN_OPEN] = "open",

@@ -15,7 +15,7 @@ static void read_side(const struct cli_context *context, uint64_t now, struct ex
     const struct slot *slot = table->slots ? table_find(table, table_identity(table, key)) : NULL;
 
     cli_context_policy(context, key, &side->policy);
-    cli_row_read(slot, &side->policy.breaker, now, &side->row);
+    cli_row_read(slot, &side->policy, now, &side->row);
     side->admission = breaker_admit(side->row.word, breaker_tick(now), &side->policy.breaker);
     side->seen = slot != NULL;
     side->exists = true;
@@ -98,7 +98,7 @@ static const struct explain_side *side_in(const struct explain_stop *stop, enum 
 
 static bool refuses(const struct explain_side *side, bool strictly)
 {
-    return side->exists && (strictly ? side->admission.verdict == BREAKER_REFUSE
+    return side->exists && (strictly ? route_turns_away(&side->policy, &side->admission)
                                      : route_refuses(&side->policy, &side->admission));
 }
 
@@ -117,7 +117,8 @@ void explain_ask_breakers(struct explain_stop *stop, bool strictly)
                                                                       : EXPLAIN_PLACE_FREE,
                        side);
     else if ((side = side_with(stop, BREAKER_REFUSE)))
-        explain_decide(stop, EXPLAIN_GOES, EXPLAIN_PASS, side);
+        explain_decide(stop, EXPLAIN_GOES,
+                       side->policy.mode == MODE_OBSERVE ? EXPLAIN_OBSERVED : EXPLAIN_PASS, side);
     else if ((side = side_in(stop, BREAKER_SHOW_FORCED_CLOSED)))
         explain_decide(stop, EXPLAIN_GOES, EXPLAIN_FORCED_CLOSED, side);
     else if ((side = side_in(stop, BREAKER_SHOW_DEGRADED)))

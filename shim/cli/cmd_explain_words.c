@@ -85,6 +85,10 @@ static void say_going(const struct explain_stop *stop, struct text *text)
         add(text, "%s is %s, but when_exhausted = pass: the call moves its statistics only", by,
             breaker_state_name(stop->by->row.effective.state));
         break;
+    case EXPLAIN_OBSERVED:
+        add(text, "%s is %s, but mode = observe; it is not counted there", by,
+            breaker_state_name(stop->by->row.effective.state));
+        break;
     case EXPLAIN_FORCED_CLOSED:
         add(text, "%s is held closed by hand", by);
         break;

@@ -55,7 +55,7 @@ static void read_row(const struct cli_context *context, const struct slot *slot,
 
     cli_context_policy(context, span_of(row->key, table_key_read(slot, row->key, sizeof row->key)),
                        &policy);
-    cli_row_read(slot, &policy.breaker, now, &row->of);
+    cli_row_read(slot, &policy, now, &row->of);
 }
 
 static int by_key(const void *a, const void *b)
@@ -141,8 +141,8 @@ static void write_line(struct line *line, const struct row *row)
     bool due = cli_row_is_due(of);
 
     cli_text_safe(span_str(row->key), line->cell[0], CELL_SIZE);
-    snprintf(line->cell[1], CELL_SIZE, "%s%s", breaker_state_name(of->effective.state),
-             due ? ", probe due" : "");
+    snprintf(line->cell[1], CELL_SIZE, "%s%s%s", breaker_state_name(of->effective.state),
+             due ? ", probe due" : "", of->observed ? ", observed" : "");
     write_count(line->cell[2], of->effective.streak);
     if (of->retry_in_ms)
         cli_text_duration(of->retry_in_ms, line->cell[3], CELL_SIZE);

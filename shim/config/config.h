@@ -20,7 +20,7 @@
 #include <sys/stat.h>
 
 enum config_match { MATCH_LLM, MATCH_LISTED, MATCH_ALL };
-enum config_mode { MODE_ENFORCE, MODE_OFF };
+enum config_mode { MODE_ENFORCE, MODE_OBSERVE, MODE_OFF };
 enum config_scope { SCOPE_MODEL, SCOPE_HOST };
 enum config_exhausted { EXHAUSTED_503, EXHAUSTED_PASS };
 enum config_failover { FAILOVER_CONNECT, FAILOVER_OFF };

@@ -9,7 +9,7 @@
 
 static const char *const choice_match[] = {"llm", "listed", "all", NULL};
 static const char *const choice_deepbind[] = {"mask", "keep", NULL};
-static const char *const choice_mode[] = {"enforce", "off", NULL};
+static const char *const choice_mode[] = {"enforce", "observe", "off", NULL};
 static const char *const choice_scope[] = {"model", "host", NULL};
 static const char *const choice_exhausted[] = {"503", "pass", NULL};
 static const char *const choice_failover[] = {"connect", "off", NULL};
@@ -25,7 +25,7 @@ static const char *const choice_failover[] = {"connect", "off", NULL};
 #define TYPE_STATUS           VALUE_STATUS, NULL, "a list of HTTP statuses and ranges, as in 408, 500-504"
 #define TYPE_CHOICE_MATCH     VALUE_CHOICE, choice_match, "llm, listed or all"
 #define TYPE_CHOICE_DEEPBIND  VALUE_CHOICE, choice_deepbind, "mask or keep"
-#define TYPE_CHOICE_MODE      VALUE_CHOICE, choice_mode, "enforce or off"
+#define TYPE_CHOICE_MODE      VALUE_CHOICE, choice_mode, "enforce, observe or off"
 #define TYPE_CHOICE_SCOPE     VALUE_CHOICE, choice_scope, "model or host"
 #define TYPE_CHOICE_EXHAUSTED VALUE_CHOICE, choice_exhausted, "503 or pass"
 #define TYPE_CHOICE_FAILOVER  VALUE_CHOICE, choice_failover, "connect or off"

@@ -294,8 +294,8 @@ bool fallback_address(const struct policy *policy, struct span key, struct span 
     char there[ROUTE_HOST_MAX];
     struct url url;
 
-    if (!policy->allow_fallbacks || policy->holds_models || !*policy->fallback_address ||
-        !url_parse(span_str(policy->fallback_address), &url))
+    if (!policy->allow_fallbacks || policy->mode == MODE_OBSERVE || policy->holds_models ||
+        !*policy->fallback_address || !url_parse(span_str(policy->fallback_address), &url))
         return false;
     *host = url.host;
     *port = url.port;

@@ -72,8 +72,15 @@ static inline struct span route_model(struct span model)
  * `policy`: of M where it is known and counts, else of H. */
 static inline bool route_has_chain(const struct policy *policy, enum model_place place)
 {
-    return policy->allow_fallbacks &&
+    return policy->allow_fallbacks && policy->mode != MODE_OBSERVE &&
            (*policy->fallback_address || (*policy->fallback && place != MODEL_NONE));
+}
+
+/* Does this keep the call from its own host? Who only observes keeps nobody. */
+static inline bool route_turns_away(const struct policy *policy,
+                                    const struct breaker_admission *admission)
+{
+    return admission->verdict == BREAKER_REFUSE && policy->mode != MODE_OBSERVE;
 }
 
 /* Does this keep the call from going, where no fallback takes it? What the breaker refuses passes,
@@ -81,7 +88,7 @@ static inline bool route_has_chain(const struct policy *policy, enum model_place
 static inline bool route_refuses(const struct policy *policy,
                                  const struct breaker_admission *admission)
 {
-    return admission->verdict == BREAKER_REFUSE &&
+    return route_turns_away(policy, admission) &&
            (policy->when_exhausted == EXHAUSTED_503 || !policy->allow_fallbacks);
 }
 

@@ -253,6 +253,16 @@ def test_open_with_its_last_failure(breaker, explain, put_word):
                      text, re.M)
 
 
+def test_what_is_observed_passes(breaker, explain, put_word):
+    put_word(KEY, word(1, ticks(20)))
+    found = explain(URL, "--model", "gpt-4o", "--set", "mode=observe")
+    assert verdict(found) == ("goes", "observed", KEY) and found["verdict"]["to"] == HOST
+    assert found["coverage"]["covered"] and found["verdict"]["retry_after"] is None
+    assert found["chain"][0]["model"]["mode"] == "observe" and found["chain"][0]["model"]["state"] == "open"
+    text = breaker("explain", URL, "-m", "gpt-4o", "--set", "mode=observe").stdout
+    assert f"now: goes to {HOST}: {KEY} is open, but mode = observe; it is not counted there\n" in text
+
+
 def test_its_state_is_that_of_status(breaker, explain, put_word):
     put_word(KEY, word(0, ticks(-5), 4))
     shown = breaker.breakers()[KEY]

@@ -168,6 +168,14 @@ def test_keys_without_a_rate_have_none_beside_those_with_one(breaker, rated, ini
     assert plain[head.index("RATE"):].split() == ["-", "-"]
 
 
+def test_what_is_only_observed_is_told(breaker):
+    breaker("trip", "--create", KEY)
+    assert "mode" not in breaker.breakers()[KEY] and "observed" not in breaker("status").stdout
+    breaker.environment["BREAKER_MODE"] = "observe"
+    assert breaker.breakers()[KEY]["mode"] == "observe"
+    assert f"{KEY}  open, observed  " in breaker("status").stdout
+
+
 def test_buckets_of_a_hostile_table(breaker, rated):
     table, slot = rated()
     for words in ([2**64 - 1] * 8, [1 << 14] * 8, [0x5555555555555555] * 8):
@@ -180,6 +188,7 @@ def test_buckets_of_a_hostile_table(breaker, rated):
 def test_the_man_page_names_every_member_of_the_json(breaker, reroute, rated):
     reroute(20, ("a.example/m", 12))
     rated()
+    breaker.environment["BREAKER_MODE"] = "observe"
     page = (REPOSITORY / "docs" / "breaker.1").read_text().replace("\\-", "-")
     section = page[page.index(".SH JSON OF STATUS"):page.index(".SH JSON OF EXPLAIN")]
     found = breaker.status()

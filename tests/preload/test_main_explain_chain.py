@@ -287,19 +287,22 @@ def some_places(chosen, case):
 
 def some_keys(chosen, case):
     keys = {"when_exhausted": "pass", "allow_fallbacks": "false", "failover": "off", "scope": "host",
+            "mode": "observe",
             "fallback_address": case.two.provider.key(name=chosen.choice(["localhost", "127.0.0.1"]))}
-    return {key: value for key, value in keys.items() if chosen.random() < (.1 if key == "allow_fallbacks" else .3)}
+    rare = ("allow_fallbacks", "mode")
+    return {key: value for key, value in keys.items() if chosen.random() < (.1 if key in rare else .3)}
 
 
 def some_targets(chosen, case, model):
     text = ""
     for place in case.places:
         if place.provider is not case.primary and chosen.random() < .3:
-            text += f"[target {place.key()}]\n" + chosen.choice(["mode = off", "scope = host", "when_exhausted = pass"])
-            text += "\n"
+            text += f"[target {place.key()}]\n" + chosen.choice(
+                ["mode = off", "mode = observe", "scope = host", "when_exhausted = pass"]) + "\n"
     if chosen.random() < .2:
         text += f"[target {case.primary.key(model)}]\n" + chosen.choice(
-            ["fallback = three", "when_exhausted = pass", "allow_fallbacks = false", "mode = off", "failover = off"])
+            ["fallback = three", "when_exhausted = pass", "allow_fallbacks = false", "mode = off", "mode = observe",
+             "failover = off"])
     return text
 
 
@@ -320,5 +323,5 @@ def test_any_of_it(case, seed):
                    **some_keys(chosen, case))
     some_states(chosen, case, model)
     verdict = case.explain(path, model)["verdict"]
-    goes = verdict["action"] in ("goes", "probe") and verdict["reason"] != "when_exhausted"
+    goes = verdict["action"] in ("goes", "probe") and verdict["reason"] not in ("when_exhausted", "observed")
     case.agrees(path, model, dead=goes and chosen.random() < .5)

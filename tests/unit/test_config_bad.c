@@ -54,7 +54,7 @@ static const struct expected bad_files[] = {
     {"[breaker]\n= off\n", 2, "line", "found no key"},
     {"[breaker]\nmode = off\nmode = off\n", 3, "mode", "each key once"},
     {"[target a]\ntable = /x\n", 2, "table", "one for [breaker] only"},
-    {"[breaker]\nmode = of\n", 2, "mode", "expected enforce or off, found \"of\""},
+    {"[breaker]\nmode = of\n", 2, "mode", "expected enforce, observe or off, found \"of\""},
     {"[breaker]\nmode =\n", 2, "mode", "found \"\""},
     {"[breaker]\nscope = key\n", 2, "scope", "expected model or host, found \"key\""},
     {"[target a]\nscope = host\n[target b/m*]\nscope = model\n", 4, "scope",
