@@ -109,7 +109,7 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
 
     /* A failing status is a failure however its body ended, and 101 has said all with its head. */
     if ((end->status == 101 ||
-         (end->status != 0 && of_status(end->status, policy) == BREAKER_FAILURE)) &&
+         (end->status != 0 && status_set_has(&policy->failure_status, end->status))) &&
         end->kind != END_LOCAL && end->kind != END_UNSENT)
         outcome = model_said(end, of_status(end->status, policy), CAUSE_STATUS);
     else

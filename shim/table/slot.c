@@ -63,17 +63,16 @@ static void move_ticket_on(struct breaker_ticket *ticket, const struct breaker_r
         ticket->counted = false;
 }
 
-/* Is this the failure that makes the share of them too large? */
+/* Counts it. Is the share of failures too large then? */
 static bool count_rate(struct slot *s, uint64_t word, const struct breaker_ticket *ticket,
                        enum breaker_outcome outcome, uint32_t now,
                        const struct breaker_policy *policy)
 {
-    bool failed = outcome == BREAKER_FAILURE;
-
     if (!rate_is_on(policy) || outcome == BREAKER_NEUTRAL || !breaker_is_counting(word, ticket))
         return false;
-    struct rate_sum sum = slot_rate_add(s, ticket->generation, failed, now, policy);
-    return failed && rate_exceeded(&sum, policy);
+    struct rate_sum sum =
+        slot_rate_add(s, ticket->generation, outcome == BREAKER_FAILURE, now, policy);
+    return rate_exceeded(&sum, policy);
 }
 
 enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct breaker_ticket *ticket,

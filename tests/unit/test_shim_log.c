@@ -64,6 +64,21 @@ static void body_a_trip_by_the_share_is_told_so(void)
     unlink(getenv("BREAKER_LOG"));
 }
 
+/* A success trips nothing, and so has no share to tell of. */
+static void body_other_changes_tell_of_no_share(void)
+{
+    char line[2048];
+
+    log_beside_the_table();
+    for (int i = 0; i < 3; i++)
+        CHECK(call_status("m", 500) == SHIM_ADMITTED);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED); /* 3 of 4 */
+    CHECK(read_log(1, line, sizeof line) &&
+          strstr(line, "\"from\":\"degraded\",\"to\":\"closed\""));
+    CHECK(!strstr(line, "detail"));
+    unlink(getenv("BREAKER_LOG"));
+}
+
 /* By a streak that showed as degraded, with a share that is too small. */
 static void body_a_trip_by_the_streak_tells_of_no_share(void)
 {
@@ -181,6 +196,7 @@ static void body_a_bad_file_is_told_by_what_makes_it_bad(void)
 IN_CHILD(the_log_tells_of_states_as_shown, "")
 IN_CHILD(a_trip_from_closed_is_told_so, "degrade_threshold=5")
 IN_CHILD(a_trip_by_the_share_is_told_so, "failure_rate=0.5\nmin_calls=6")
+IN_CHILD(other_changes_tell_of_no_share, "failure_rate=0.5\nmin_calls=4")
 IN_CHILD(a_trip_by_the_streak_tells_of_no_share, "failure_rate=0.5\nmin_calls=6")
 IN_CHILD(refusals_are_told_by_their_total, "")
 IN_CHILD(refusals_in_disorder_are_one_line, "")
@@ -193,6 +209,7 @@ int main(void)
         cmocka_unit_test(test_the_log_tells_of_states_as_shown),
         cmocka_unit_test(test_a_trip_from_closed_is_told_so),
         cmocka_unit_test(test_a_trip_by_the_share_is_told_so),
+        cmocka_unit_test(test_other_changes_tell_of_no_share),
         cmocka_unit_test(test_a_trip_by_the_streak_tells_of_no_share),
         cmocka_unit_test(test_refusals_are_told_by_their_total),
         cmocka_unit_test(test_refusals_in_disorder_are_one_line),
