@@ -90,6 +90,20 @@ static void body_each_breaker_by_its_own_mode(void)
     clean_up();
 }
 
+/* A fallback that is only observed takes what goes there. */
+static void body_an_observed_fallback_turns_nobody_away(void)
+{
+    configure(TARGET("") "[target one.example]\nmode = observe\n");
+    open_model("https://one.example/v1/chat/completions", "x/m");
+    open_model(URL, "m");
+    CHECK(ask("m") == SHIM_REFUSED && begin("m") && taken_by("one"));
+    CHECK(totals_of("one.example/x/m").refused == 1 && totals_of(KEY).rerouted == 1);
+    shim_settle(&way.call, &good_end);
+    shim_detour_end(&way);
+    CHECK(phase_of("one.example/x/m") == BREAKER_OPEN);
+    clean_up();
+}
+
 /* Decided late, as on sockets. */
 static void body_a_model_that_is_known_late(void)
 {
@@ -126,6 +140,7 @@ IN_CHILD(one_of_many_is_the_probe, "")
 IN_CHILD(nothing_goes_elsewhere, "")
 IN_CHILD(whatever_else_is_set, "")
 IN_CHILD(each_breaker_by_its_own_mode, "")
+IN_CHILD(an_observed_fallback_turns_nobody_away, "")
 IN_CHILD(a_model_that_is_known_late, "")
 IN_CHILD(the_log_tells_what_would_have_been, "")
 
@@ -137,6 +152,7 @@ int main(void)
         cmocka_unit_test(test_nothing_goes_elsewhere),
         cmocka_unit_test(test_whatever_else_is_set),
         cmocka_unit_test(test_each_breaker_by_its_own_mode),
+        cmocka_unit_test(test_an_observed_fallback_turns_nobody_away),
         cmocka_unit_test(test_a_model_that_is_known_late),
         cmocka_unit_test(test_the_log_tells_what_would_have_been),
     };
