@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 #include <pthread.h>
+#include <sched.h>
 #include <string.h>
 
 static const struct breaker_policy RATED = {
@@ -228,7 +229,7 @@ enum { THREADS = 4, ROUNDS = 20000 };
 static struct {
     struct slot *slot;
     pthread_barrier_t barrier;
-    _Atomic unsigned trips, lost;
+    _Atomic unsigned trips, arrived, lost;
 } race;
 
 static void *count_together(void *data)
@@ -252,17 +253,24 @@ static void *count_in_one_bucket(void *unused)
     return unused;
 }
 
-/* Four at once: each finds a word. */
+/* As closely together as can be: a barrier that sleeps lets them start one after the other. */
+static void meet(unsigned times)
+{
+    atomic_fetch_add(&race.arrived, 1);
+    for (unsigned spins = 0; atomic_load(&race.arrived) < 2 * times; spins++)
+        if (spins > 10000)
+            sched_yield();
+}
+
+/* Two at once, of which each finds a word, round after round. */
 static void *park_together(void *data)
 {
-    unsigned mine = (unsigned)(uintptr_t)data;
-
-    for (unsigned round = 1; round <= ROUNDS / 10; round++) {
-        pthread_barrier_wait(&race.barrier);
-        slot_cooldown_set(race.slot, mine + 1, 5, round * 10);
-        pthread_barrier_wait(&race.barrier);
-        for (uint64_t credential = 1; credential <= THREADS; credential++)
-            race.lost += slot_cooldown_left(race.slot, credential, round * 10) != 5;
+    for (unsigned round = 1; round <= ROUNDS; round++) {
+        uint64_t mine = 2 * round + (uintptr_t)data; /* with no word of its own from before */
+        meet(2 * round - 1);
+        slot_cooldown_set(race.slot, mine, 5, round * 10);
+        meet(2 * round);
+        race.lost += slot_cooldown_left(race.slot, mine, round * 10) != 5;
     }
     return NULL;
 }
@@ -278,15 +286,15 @@ static void *fail_together(void *unused)
     return unused;
 }
 
-static void run_threads(void *(*body)(void *))
+static void run_threads(void *(*body)(void *), unsigned count)
 {
     pthread_t threads[THREADS];
 
     race.slot = new_slot();
-    pthread_barrier_init(&race.barrier, NULL, THREADS);
-    for (uintptr_t i = 0; i < THREADS; i++)
+    pthread_barrier_init(&race.barrier, NULL, count);
+    for (uintptr_t i = 0; i < count; i++)
         pthread_create(&threads[i], NULL, body, (void *)i);
-    for (int i = 0; i < THREADS; i++)
+    for (unsigned i = 0; i < count; i++)
         pthread_join(threads[i], NULL);
     pthread_barrier_destroy(&race.barrier);
 }
@@ -294,7 +302,7 @@ static void run_threads(void *(*body)(void *))
 static void test_threads_count_together(void **state)
 {
     (void)state;
-    run_threads(count_together);
+    run_threads(count_together, THREADS);
     struct rate_sum sum = rate_of(race.slot, ROUNDS / 1000, &RATED);
     assert_in_range(sum.calls, 1, RATE_COUNT_MAX);
     assert_in_range(sum.failures * 100 / sum.calls, 40, 60);
@@ -306,9 +314,9 @@ static void test_threads_count_together(void **state)
 static void test_threads_lose_few_counts_and_no_cooldown(void **state)
 {
     (void)state;
-    run_threads(count_in_one_bucket);
+    run_threads(count_in_one_bucket, THREADS);
     assert_in_range(rate_of(race.slot, 1, &RATED).calls, RATE_COUNT_MAX * 8 / 10, RATE_COUNT_MAX);
-    run_threads(park_together);
+    run_threads(park_together, 2);
     assert_int_equal(race.lost, 0);
 }
 
@@ -317,7 +325,7 @@ static void test_threads_trip_once(void **state)
 {
     (void)state;
     race.trips = 0;
-    run_threads(fail_together);
+    run_threads(fail_together, THREADS);
     assert_int_equal(race.trips, 1);
     assert_int_equal(breaker_decode(slot_word(race.slot)).generation, 1);
 }
