@@ -1,0 +1,235 @@
+/* The breaker bugs of others that had to do with state which processes share, with clocks and
+ * deadlines, and with too many keys; see test_field_bugs_probes.c. */
+#include "detour_fixture.h"
+
+#include <sched.h>
+#include <signal.h>
+
+#define KEY HOST "/m"
+
+enum { CREDENTIAL = 4711 };
+
+/* Runs `what` in a process of its own that ends well. */
+static void elsewhere(void (*what)(void))
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0) {
+        what();
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+}
+
+/* The whole table, as any process sees it. */
+static unsigned char *table_bytes(void)
+{
+    unsigned char *bytes = malloc(TABLE_FILE_SIZE);
+    FILE *file = fopen(getenv("BREAKER_TABLE"), "rb");
+
+    CHECK(bytes && file && fread(bytes, 1, TABLE_FILE_SIZE, file) == TABLE_FILE_SIZE);
+    fclose(file);
+    return bytes;
+}
+
+/* litellm#40130: who was told to wait again waited for less. */
+static void body_bug_15_a_second_deadline_shortens_the_first(void)
+{
+    uint32_t now = breaker_tick(boot);
+
+    CHECK(call_status("m", 500) == SHIM_ADMITTED);
+    slot_cooldown_set(slot_of(KEY), CREDENTIAL, 1000, now);
+    slot_cooldown_set(slot_of(KEY), CREDENTIAL, 100, now);
+    CHECK(slot_cooldown_left(slot_of(KEY), CREDENTIAL, now) == 1000);
+    /* The open time of a breaker that is told to open once more. */
+    static const struct breaker_policy policy = {.open_ticks = 1000};
+    static const struct breaker_policy shorter = {.open_ticks = 100};
+    uint64_t word = breaker_trip(breaker_trip(0, now, &policy, 0), now, &shorter, 0);
+    CHECK(breaker_effective(word, now, &policy).wait_ticks == 1000);
+}
+
+static void trip_m(void)
+{
+    trip("m");
+}
+
+static void park(void)
+{
+    slot_cooldown_set(slot_of(KEY), CREDENTIAL, 1000, breaker_tick(boot));
+}
+
+/* litellm#34836: a view of the state that was ten seconds old. */
+static void body_bug_16_admission_reads_a_cached_view(void)
+{
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    CHECK(slot_cooldown_left(slot_of(KEY), CREDENTIAL, breaker_tick(boot)) == 0);
+    elsewhere(trip_m);
+    elsewhere(park);
+    CHECK(call_status("m", 200) == SHIM_REFUSED); /* no time has gone by */
+    CHECK(slot_cooldown_left(slot_of(KEY), CREDENTIAL, breaker_tick(boot)) == 1000);
+}
+
+static void attach_anew(void)
+{
+    struct table fresh;
+
+    CHECK(table_open(&fresh, getenv("BREAKER_TABLE"), true) == TABLE_OK && fresh.shared);
+    table_close(&fresh);
+    CHECK(table_attach(&fresh, getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    table_close(&fresh);
+}
+
+static void fail_four_times(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        CHECK(call_status("m", 500) == SHIM_ADMITTED);
+}
+
+/* pybreaker#26, #24: a process that began set the counters of all to zero. */
+static void body_bug_17_a_new_process_resets_the_counters(void)
+{
+    elsewhere(fail_four_times);
+    unsigned char *before = table_bytes();
+    elsewhere(attach_anew);
+    unsigned char *after = table_bytes();
+    CHECK(memcmp(before, after, TABLE_FILE_SIZE) == 0);
+    free(before);
+    free(after);
+    CHECK(call_status("m", 500) == SHIM_ADMITTED); /* this one's first, and the fifth */
+    CHECK(call_status("m", 500) == SHIM_REFUSED);
+}
+
+/* pybreaker#44, gobreaker distributed: a lock of one process only, or one that was held while the
+ * call ran. */
+static void body_bug_18_the_lock_is_held_through_the_call(void)
+{
+    static struct shim_call probe;
+    int status = -1;
+
+    elsewhere(trip_m); /* counted together, though by another process */
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    advance(31);
+    pid_t pid = fork();
+    if (pid == 0) {
+        CHECK(chat(&probe, "m") == SHIM_ADMITTED && shim_is_probe(&probe));
+        raise(SIGSTOP); /* in the middle of its call */
+        end_status(&probe, 200);
+        _exit(0);
+    }
+    CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
+    alarm(20); /* who waits for it ends here */
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    CHECK(call_status("other", 200) == SHIM_ADMITTED);
+    CHECK(kill(pid, SIGCONT) == 0 && waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+}
+
+static void call_for_ever(void)
+{
+    for (unsigned i = 0;; i++) {
+        call_status("m", i % 3 ? 500 : 200);
+        advance(0.5);
+    }
+}
+
+/* semian#54, #227, HAMi-core#260: a SIGKILL between two steps, and all others waited. */
+static void body_bug_19_a_kill_between_steps_hangs_everybody(void)
+{
+    int status = -1;
+
+    alarm(40);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    for (unsigned i = 0; i < 60; i++) {
+        uint64_t calls = totals_of(KEY).failure;
+        pid_t pid = fork();
+        if (pid == 0)
+            call_for_ever();
+        while (totals_of(KEY).failure < calls + 1 + i % 7) /* at work, wherever that is */
+            sched_yield();
+        kill(pid, SIGKILL);
+        CHECK(waitpid(pid, &status, 0) == pid && WIFSIGNALED(status));
+        CHECK(call_status("other", 200) == SHIM_ADMITTED);
+    }
+    /* Whatever the last one left, even a probe: it ends. */
+    boot += UINT64_C(100000) * CLOCK_NS_PER_S;
+    CHECK(call_status("m", 200) == SHIM_ADMITTED && phase_of(KEY) == BREAKER_CLOSED);
+    trip("m");
+}
+
+static int64_t wall;
+
+static int64_t wall_that_jumps(void)
+{
+    return wall;
+}
+
+/* gobreaker#109: the wall clock was set, and the breaker stayed open. */
+static void body_bug_20_a_wall_clock_jump_pins_it_open(void)
+{
+    static const struct clock_ops jumping = {fake_boot, fake_mono, wall_that_jumps};
+    static const int64_t year = INT64_C(31536000000);
+
+    shim_set_clock(&jumping);
+    wall = 2 * year;
+    trip("m");
+    wall = 0; /* back by two years, while it is open */
+    advance(29);
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    wall = 40 * year;
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+    wall = 0;
+    advance(2);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    /* A deadline of another boot's clock: nobody waits for it. */
+    struct breaker_view view = {.phase = BREAKER_OPEN, .time = BREAKER_HORIZON_TICKS + 5000};
+    static const struct breaker_policy policy = {.failure_threshold = 5};
+    CHECK(breaker_admit(breaker_encode(&view), 0, &policy).verdict == BREAKER_GRANT);
+}
+
+/* semian#193: a key each for whatever callers made up, without an end. */
+static void body_bug_23_keys_without_a_bound(void)
+{
+    char model[32];
+
+    trip("m");
+    for (unsigned i = 0; i < 4 * TABLE_CAPACITY; i++) {
+        snprintf(model, sizeof model, "made-up-%u", i);
+        CHECK(call_status(model, i % 2 ? 200 : 500) == SHIM_ADMITTED); /* no room: it passes */
+    }
+    struct table table;
+    CHECK(table_attach(&table, getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    CHECK(table_used(&table) <= TABLE_CAPACITY && table.header->table_full > 0);
+    unsigned after = table_used(&table);
+    for (unsigned i = 0; i < 100; i++) {
+        snprintf(model, sizeof model, "good-%u", i);
+        CHECK(call_status(model, 200) == SHIM_ADMITTED);
+    }
+    CHECK(table_used(&table) == after); /* what never failed takes none of the last places */
+    table_close(&table);
+    free(table_bytes());                          /* as large as it was */
+    CHECK(call_status("m", 200) == SHIM_REFUSED); /* nobody lost a breaker that is in use */
+}
+
+IN_CHILD(bug_15_a_second_deadline_shortens_the_first, "")
+IN_CHILD(bug_16_admission_reads_a_cached_view, "")
+IN_CHILD(bug_17_a_new_process_resets_the_counters, "")
+IN_CHILD(bug_18_the_lock_is_held_through_the_call, "")
+IN_CHILD(bug_19_a_kill_between_steps_hangs_everybody, "")
+IN_CHILD(bug_20_a_wall_clock_jump_pins_it_open, "")
+IN_CHILD(bug_23_keys_without_a_bound, "")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_bug_15_a_second_deadline_shortens_the_first),
+        cmocka_unit_test(test_bug_16_admission_reads_a_cached_view),
+        cmocka_unit_test(test_bug_17_a_new_process_resets_the_counters),
+        cmocka_unit_test(test_bug_18_the_lock_is_held_through_the_call),
+        cmocka_unit_test(test_bug_19_a_kill_between_steps_hangs_everybody),
+        cmocka_unit_test(test_bug_20_a_wall_clock_jump_pins_it_open),
+        cmocka_unit_test(test_bug_23_keys_without_a_bound),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
