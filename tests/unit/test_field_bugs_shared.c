@@ -118,7 +118,7 @@ static void body_bug_18_the_lock_is_held_through_the_call(void)
         _exit(0);
     }
     CHECK(waitpid(pid, &status, WUNTRACED) == pid && WIFSTOPPED(status));
-    alarm(20); /* who waits for it ends here */
+    alarm(10); /* who waits for it ends here */
     CHECK(call_status("m", 200) == SHIM_REFUSED);
     CHECK(call_status("other", 200) == SHIM_ADMITTED);
     CHECK(kill(pid, SIGCONT) == 0 && waitpid(pid, &status, 0) == pid && status == 0);
@@ -127,7 +127,7 @@ static void body_bug_18_the_lock_is_held_through_the_call(void)
 
 static void call_until_killed(void)
 {
-    alarm(40); /* if whoever is to kill it is gone */
+    alarm(20); /* if whoever is to kill it is gone */
     for (unsigned i = 0;; i++) {
         call_status("m", i % 3 ? 500 : 200);
         advance(0.5);
@@ -139,7 +139,7 @@ static void body_bug_19_a_kill_between_steps_hangs_everybody(void)
 {
     int status = -1;
 
-    alarm(40);
+    alarm(20);
     CHECK(call_status("m", 200) == SHIM_ADMITTED);
     for (unsigned i = 0; i < 60; i++) {
         uint64_t calls = totals_of(KEY).failure;
