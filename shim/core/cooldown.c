@@ -23,6 +23,8 @@ uint64_t cooldown_credential(uint64_t hash)
 {
     uint64_t credential = hash >> BREAKER_TIME_BITS;
 
+    if (credential == COOLDOWN_ALL)
+        return COOLDOWN_ALL - 1;
     return credential > 0 ? credential : 1;
 }
 
@@ -61,11 +63,27 @@ uint32_t cooldown_left(const uint64_t words[COOLDOWN_WORDS], uint64_t credential
 
     now &= BREAKER_TIME_MASK;
     for (unsigned i = 0; i < COOLDOWN_WORDS; i++) {
-        uint32_t left = credential_of(words[i]) == credential ? left_of(words[i], now) : 0;
+        uint64_t of = credential_of(words[i]);
+        uint32_t left = of == credential || of == COOLDOWN_ALL ? left_of(words[i], now) : 0;
         if (left > longest)
             longest = left;
     }
     return longest;
+}
+
+unsigned cooldown_count(const uint64_t words[COOLDOWN_WORDS], uint32_t now, uint32_t *longest)
+{
+    unsigned count = 0;
+
+    now &= BREAKER_TIME_MASK;
+    *longest = 0;
+    for (unsigned i = 0; i < COOLDOWN_WORDS; i++) {
+        uint32_t left = left_of(words[i], now);
+        count += left > 0;
+        if (left > *longest)
+            *longest = left;
+    }
+    return count;
 }
 
 bool cooldown_is_over(uint32_t end, uint32_t now)

@@ -17,9 +17,12 @@
 
 #define COOLDOWN_WORDS 4
 
-/* What stands for a credential: 34 bits of its seeded hash (base/hash.h), never 0. The credential
- * itself cannot be had from it. */
+/* What stands for a credential: 34 bits of its seeded hash (base/hash.h), never 0 and never
+ * COOLDOWN_ALL. The credential itself cannot be had from it. */
 uint64_t cooldown_credential(uint64_t hash);
+
+/* In its place: every credential is parked. */
+#define COOLDOWN_ALL ((UINT64_C(1) << (64 - BREAKER_TIME_BITS)) - 1)
 
 /* Where a cool-down belongs, and what that word is then; equal to what it is: nothing to write.
  * The word of the credential, where the later deadline stays (litellm#40130); else a free one; else
@@ -31,8 +34,11 @@ struct cooldown_place {
 struct cooldown_place cooldown_set(const uint64_t words[COOLDOWN_WORDS], uint64_t credential,
                                    uint32_t ticks, uint32_t now);
 
-/* Ticks for which the credential is parked; 0: it is not. */
+/* Ticks for which the credential is parked, itself or with all others; 0: it is not. */
 uint32_t cooldown_left(const uint64_t words[COOLDOWN_WORDS], uint64_t credential, uint32_t now);
+
+/* How many are parked, COOLDOWN_ALL being one; *longest: ticks for which the last of them is. */
+unsigned cooldown_count(const uint64_t words[COOLDOWN_WORDS], uint32_t now, uint32_t *longest);
 
 /* A tick at or after every deadline, so that who asks of a key that parks nobody need not look at
  * the words: the later of `end` (0, or the result of this before) and of a cool-down of so many

@@ -38,6 +38,15 @@ void slot_cooldown_clear(struct slot *s)
         atomic_store_explicit(&s->cooldown[i], 0, memory_order_relaxed);
 }
 
+unsigned slot_cooldown_count(const struct slot *s, uint32_t now, uint32_t *longest)
+{
+    uint64_t words[COOLDOWN_WORDS] = {0};
+
+    if (s)
+        read_words(s, words);
+    return cooldown_count(words, now, longest);
+}
+
 uint32_t slot_cooldown_look(const struct slot *s, uint64_t credential, uint32_t now)
 {
     uint64_t words[COOLDOWN_WORDS];

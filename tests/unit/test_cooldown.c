@@ -157,12 +157,35 @@ static void test_a_credential_is_never_none(void **state)
     (void)state;
     assert_int_equal(cooldown_credential(0), 1);
     assert_int_equal(cooldown_credential((UINT64_C(1) << BREAKER_TIME_BITS) - 1), 1);
-    assert_int_equal(cooldown_credential(UINT64_MAX), UINT64_MAX >> BREAKER_TIME_BITS);
+    assert_int_equal(cooldown_credential(UINT64_MAX), COOLDOWN_ALL - 1);
+    assert_int_equal(COOLDOWN_ALL, UINT64_MAX >> BREAKER_TIME_BITS);
     for (unsigned i = 0; i < 1000; i++) {
         uint64_t hash = random_word(), words[COOLDOWN_WORDS] = {0};
         set(words, cooldown_credential(hash), 9, 3);
         assert_int_equal(cooldown_left(words, cooldown_credential(hash), 3), 9);
     }
+}
+
+static void test_all_are_parked_at_once(void **state)
+{
+    uint64_t words[COOLDOWN_WORDS] = {0};
+    uint32_t longest;
+
+    (void)state;
+    assert_int_equal(cooldown_count(words, 5, &longest), 0);
+    assert_int_equal(longest, 0);
+    set(words, COOLDOWN_ALL, 9, 5);
+    set(words, 7, 20, 5);
+    set(words, 8, 2, 5);
+    assert_int_equal(cooldown_left(words, 7, 5), 20);
+    assert_int_equal(cooldown_left(words, 8, 5), 9);
+    assert_int_equal(cooldown_left(words, 6, 5), 9);
+    assert_int_equal(cooldown_left(words, COOLDOWN_ALL, 5), 9);
+    assert_int_equal(cooldown_count(words, 5, &longest), 3);
+    assert_int_equal(longest, 20);
+    assert_int_equal(cooldown_count(words, 14, &longest), 1);
+    assert_int_equal(longest, 11);
+    assert_int_equal(cooldown_left(words, 6, 14), 0);
 }
 
 static void test_any_words(void **state)
@@ -199,6 +222,7 @@ int main(void)
         cmocka_unit_test(test_four_credentials_as_in_a_book),
         cmocka_unit_test(test_the_end_of_all),
         cmocka_unit_test(test_a_credential_is_never_none),
+        cmocka_unit_test(test_all_are_parked_at_once),
         cmocka_unit_test(test_any_words),
     };
 
