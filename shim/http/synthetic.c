@@ -67,10 +67,11 @@ static void put_header_value(struct out *out, struct span text)
 /* The words that a person reads. */
 static void put_message(struct out *out, const struct synthetic *s, unsigned seconds)
 {
-    put_text(out, "libbreaker: the circuit breaker of ");
+    put_text(out, s->rate_limited ? "libbreaker: " : "libbreaker: the circuit breaker of ");
     put_json(out, s->key);
-    put_text(out, " is ");
-    put_text(out, s->by_hand ? "held open by hand" : s->state);
+    put_text(out, s->rate_limited ? " is cooling down for this credential" : " is ");
+    if (!s->rate_limited)
+        put_text(out, s->by_hand ? "held open by hand" : s->state);
     put_text(out, "; the call was refused");
     if (s->by_hand)
         return;
@@ -81,9 +82,10 @@ static void put_message(struct out *out, const struct synthetic *s, unsigned sec
 
 /* The provider's own error shape around the message (FIELD-NOTES 6); "circuit_open" marks it as
  * ours in each. */
-static const struct {
+struct shape_texts {
     const char *before, *after;
-} shapes[] = {
+};
+static const struct shape_texts shapes[] = {
     [API_OPENAI] = {"{\"error\":{\"message\":\"",
                     "\",\"type\":\"service_unavailable_error\",\"param\":null,"
                     "\"code\":\"circuit_open\"}}"},
@@ -100,18 +102,43 @@ static const struct {
                      "\"code\":\"circuit_open\"}"},
 };
 
+/* The same of a 429, marked by "cooling_down". */
+static const struct shape_texts limited_shapes[] = {
+    [API_OPENAI] = {"{\"error\":{\"message\":\"", "\",\"type\":\"rate_limit_error\",\"param\":null,"
+                                                  "\"code\":\"cooling_down\"}}"},
+    [API_ANTHROPIC] =
+        {"{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"",
+         "\",\"code\":\"cooling_down\"},\"request_id\":null}"},
+    [API_GEMINI] = {"{\"error\":{\"code\":429,\"message\":\"",
+                    "\",\"status\":\"RESOURCE_EXHAUSTED\","
+                    "\"details\":[{\"reason\":\"cooling_down\"}]}}"},
+    [API_BEDROCK] = {"{\"message\":\"", "\",\"code\":\"cooling_down\"}"},
+    [API_OLLAMA] = {"{\"error\":\"", "\",\"code\":\"cooling_down\"}"},
+    [API_COHERE] = {"{\"message\":\"", "\",\"code\":\"cooling_down\"}"},
+    [API_MISTRAL] = {"{\"object\":\"error\",\"message\":\"",
+                     "\",\"type\":\"rate_limit_error\",\"param\":null,"
+                     "\"code\":\"cooling_down\"}"},
+};
+
 static void put_head(struct out *out, const struct synthetic *s, unsigned seconds, size_t body_len)
 {
-    put_text(out, "HTTP/1.1 503 Service Unavailable\r\n"
-                  "Content-Type: application/json\r\n"
+    put_text(out, s->rate_limited ? "HTTP/1.1 429 Too Many Requests\r\n"
+                                  : "HTTP/1.1 503 Service Unavailable\r\n");
+    put_text(out, "Content-Type: application/json\r\n"
                   "Content-Length: ");
     put_number(out, body_len);
     put_text(out, "\r\nConnection: close\r\nRetry-After: ");
     put_number(out, seconds);
-    put_text(out, s->should_retry ? "\r\n" : "\r\nx-should-retry: false\r\n");
+    if (s->rate_limited) {
+        put_text(out, "\r\nretry-after-ms: ");
+        put_number(out, s->retry_after_ms);
+    } else if (!s->should_retry) {
+        put_text(out, "\r\nx-should-retry: false");
+    }
     if (s->api == API_BEDROCK)
-        put_text(out, "x-amzn-errortype: ServiceUnavailableException\r\n");
-    put_text(out, "X-Breaker-State: ");
+        put_text(out, s->rate_limited ? "\r\nx-amzn-errortype: ThrottlingException"
+                                      : "\r\nx-amzn-errortype: ServiceUnavailableException");
+    put_text(out, "\r\nX-Breaker-State: ");
     put_text(out, s->state);
     put_text(out, "\r\nX-Breaker-Key: ");
     put_header_value(out, s->key);
@@ -123,13 +150,14 @@ static void put_head(struct out *out, const struct synthetic *s, unsigned second
 size_t synthetic_render(const struct synthetic *s, char *buf, size_t size)
 {
     unsigned seconds = synthetic_seconds(s->retry_after_ms);
+    const struct shape_texts *shape = s->rate_limited ? &limited_shapes[s->api] : &shapes[s->api];
     struct out head = {.buf = buf}, body = {.buf = buf + HEAD_ROOM};
 
     if (size < SYNTHETIC_MAX)
         return 0;
-    put_text(&body, shapes[s->api].before);
+    put_text(&body, shape->before);
     put_message(&body, s, seconds);
-    put_text(&body, shapes[s->api].after);
+    put_text(&body, shape->after);
     put_head(&head, s, seconds, body.len);
     if (s->head_only)
         body.len = 0;

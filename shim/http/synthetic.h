@@ -14,11 +14,13 @@ struct synthetic {
     enum api api;
     struct span key;         /* printable key; control and non-ASCII bytes are %XX in the header,
                                 JSON-escaped in the body */
-    const char *state;       /* "open", "half_open", "forced_open" */
+    const char *state;       /* "open", "half_open", "forced_open", "cooling_down" */
     bool by_hand;            /* held open: the words say so, and no time at which it is retried */
     uint32_t retry_after_ms; /* sent as whole seconds, rounded up, never 0. `by_hand`: when to ask
                                 again, nothing is due then */
     bool should_retry;       /* false: x-should-retry: false; true: the header is left out */
+    bool rate_limited;       /* 429 of a credential that was told to wait, in place of the 503; SDKs
+                                may try again: no x-should-retry at all, and retry-after-ms */
     bool head_only;          /* HEAD: the same head, no body */
 };
 
@@ -33,10 +35,10 @@ static inline unsigned synthetic_seconds(uint32_t retry_after_ms)
 }
 
 /* Writes the response and a NUL into `buf`; returns its length, 0 when `size` is below
- * SYNTHETIC_MAX. HTTP/1.1 503 Service Unavailable; Content-Type: application/json; exact
- * Content-Length; Connection: close; Retry-After; x-should-retry; X-Breaker-State; X-Breaker-Key;
- * for Bedrock x-amzn-errortype. The marker code "circuit_open" (or the dialect's words) is in the
- * body too. */
+ * SYNTHETIC_MAX. HTTP/1.1 503 Service Unavailable, or 429 Too Many Requests; Content-Type:
+ * application/json; exact Content-Length; Connection: close; Retry-After; x-should-retry;
+ * X-Breaker-State; X-Breaker-Key; for Bedrock x-amzn-errortype. The marker code "circuit_open", of
+ * a 429 "cooling_down", is in the body too. */
 size_t synthetic_render(const struct synthetic *s, char *buf, size_t size);
 
 #endif

@@ -166,6 +166,52 @@ static void test_bedrock_names_its_exception(void **state)
     assert_header("x-amzn-errortype: ServiceUnavailableException");
 }
 
+#define WAIT                                                                                       \
+    "libbreaker: api.openai.com/gpt-4o is cooling down for this credential; the call was "         \
+    "refused. Retry in 30 s"
+
+/* SDKs may retry: nothing says that they should not. */
+static void test_a_rate_limit(void **state)
+{
+    static const struct {
+        enum api api;
+        const char *body;
+    } cases[] = {
+        {API_OPENAI, "{\"error\":{\"message\":\"" WAIT "\",\"type\":\"rate_limit_error\","
+                     "\"param\":null,\"code\":\"cooling_down\"}}"},
+        {API_ANTHROPIC,
+         "{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"" WAIT
+         "\",\"code\":\"cooling_down\"},\"request_id\":null}"},
+        {API_GEMINI,
+         "{\"error\":{\"code\":429,\"message\":\"" WAIT
+         "\",\"status\":\"RESOURCE_EXHAUSTED\",\"details\":[{\"reason\":\"cooling_down\"}]}}"},
+        {API_BEDROCK, "{\"message\":\"" WAIT "\",\"code\":\"cooling_down\"}"},
+        {API_OLLAMA, "{\"error\":\"" WAIT "\",\"code\":\"cooling_down\"}"},
+        {API_COHERE, "{\"message\":\"" WAIT "\",\"code\":\"cooling_down\"}"},
+        {API_MISTRAL, "{\"object\":\"error\",\"message\":\"" WAIT
+                      "\",\"type\":\"rate_limit_error\",\"param\":null,"
+                      "\"code\":\"cooling_down\"}"},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct synthetic s = PLAIN;
+        s.api = cases[i].api;
+        s.state = "cooling_down";
+        s.rate_limited = true;
+        render(&s);
+        assert_memory_equal(response, "HTTP/1.1 429 Too Many Requests\r\n", 32);
+        assert_header("Retry-After: 30");
+        assert_header("retry-after-ms: 29120");
+        assert_header("X-Breaker-State: cooling_down");
+        assert_null(strstr(response, "x-should-retry"));
+        if (s.api == API_BEDROCK)
+            assert_header("x-amzn-errortype: ThrottlingException");
+        assert_string_equal(body, cases[i].body);
+        assert_int_equal(content_length(), strlen(body));
+    }
+}
+
 /* A model name comes from the request: it can never end a header or a JSON string. */
 static void test_hostile_key(void **state)
 {
@@ -212,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_head_only),
         cmocka_unit_test(test_dialects),
         cmocka_unit_test(test_bedrock_names_its_exception),
+        cmocka_unit_test(test_a_rate_limit),
         cmocka_unit_test(test_hostile_key),
         cmocka_unit_test(test_longest_key_and_small_buffers),
     };

@@ -1,0 +1,54 @@
+#include "http/credential.h"
+
+static struct span until(struct span text, char c)
+{
+    const char *end = text.len > 0 ? memchr(text.ptr, c, text.len) : NULL;
+
+    return end ? span_of(text.ptr, (size_t)(end - text.ptr)) : text;
+}
+
+/* The same key is the same whether it is said by Authorization or by a header of the provider's. */
+static struct span without_bearer(struct span value)
+{
+    static const struct span bearer = SPAN_LIT("bearer ");
+
+    return value.len > bearer.len && span_ieq(span_of(value.ptr, bearer.len), bearer)
+               ? span_trim(span_skip(value, bearer.len))
+               : value;
+}
+
+bool credential_in_header(struct span line, struct span *key)
+{
+    static const struct span names[] = {SPAN_LIT("authorization"), SPAN_LIT("x-api-key"),
+                                        SPAN_LIT("api-key"), SPAN_LIT("x-goog-api-key")};
+    struct span name = until(line, ':');
+    bool found = false;
+
+    if (name.len == line.len)
+        return false;
+    for (unsigned i = 0; !found && i < sizeof names / sizeof *names; i++)
+        found = name.len == names[i].len && span_ieq(name, names[i]);
+    if (!found)
+        return false;
+    struct span value = span_trim(span_skip(line, name.len + 1));
+    if (value.len == 0)
+        return false;
+    *key = without_bearer(value);
+    return true;
+}
+
+bool credential_in_query(struct span query, struct span *key)
+{
+    static const struct span names[] = {SPAN_LIT("key="), SPAN_LIT("api-key=")};
+
+    while (query.len > 0) {
+        struct span parameter = until(query, '&');
+        for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+            if (parameter.len > names[i].len && span_starts(parameter, names[i])) {
+                *key = span_skip(parameter, names[i].len);
+                return true;
+            }
+        query = span_skip(query, parameter.len < query.len ? parameter.len + 1 : parameter.len);
+    }
+    return false;
+}

@@ -1,0 +1,17 @@
+/*
+ * credential.h - where a request says whose quota it draws on, to be hashed and never kept. Pure.
+ */
+#ifndef BREAKER_HTTP_CREDENTIAL_H
+#define BREAKER_HTTP_CREDENTIAL_H
+
+#include "base/span.h"
+
+/* Is this line of a head ("Name: value") the one with the key of an application: Authorization,
+ * x-api-key, api-key or x-goog-api-key? *key is its value, without blanks around it and without the
+ * word "Bearer". A line without a value is none, as libcurl's "Name:" and "Name;" are not sent. */
+bool credential_in_header(struct span line, struct span *key);
+
+/* The same for what stands behind the '?' of a URL: the value of key or api-key, as it stands. */
+bool credential_in_query(struct span query, struct span *key);
+
+#endif
