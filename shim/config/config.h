@@ -24,13 +24,25 @@ enum config_mode { MODE_ENFORCE, MODE_OBSERVE, MODE_OFF };
 enum config_scope { SCOPE_MODEL, SCOPE_HOST };
 enum config_exhausted { EXHAUSTED_503, EXHAUSTED_PASS };
 enum config_failover { FAILOVER_CONNECT, FAILOVER_OFF };
+/* Bits; the last one stands alone. */
+enum config_rate_limit { RATE_LIMIT_COOLDOWN = 1, RATE_LIMIT_COUNT = 2, RATE_LIMIT_IGNORE = 4 };
 enum config_deepbind { DEEPBIND_MASK, DEEPBIND_KEEP };
+
+/* Who is told to wait, and for how long. */
+struct cooldown_policy {
+    uint8_t rate_limit; /* enum config_rate_limit */
+    uint32_t max_ms;    /* of one 429 */
+    uint32_t quota_ms;  /* of a spent quota */
+    uint32_t brief_ms;  /* after one answer of `on`, whoever asked; 0: not at all */
+    struct status_set on;
+};
 
 /* Everything that a call's key decides; copied by value, its texts borrowed from the
  * configuration. */
 struct policy {
     struct breaker_policy breaker;
-    struct outcome_policy outcome;
+    struct outcome_policy outcome; /* with rate_limit = count, 429 is among failure_status */
+    struct cooldown_policy cooldown;
     enum config_mode mode;
     enum config_scope scope; /* of the policy of a key H; that of a key M says nothing */
     enum config_exhausted when_exhausted;

@@ -13,6 +13,7 @@ static const char *const choice_mode[] = {"enforce", "observe", "off", NULL};
 static const char *const choice_scope[] = {"model", "host", NULL};
 static const char *const choice_exhausted[] = {"503", "pass", NULL};
 static const char *const choice_failover[] = {"connect", "off", NULL};
+static const char *const choice_rate_limit[] = {"cooldown", "count", "ignore", NULL};
 
 #define GLOBAL                true
 #define TARGET                false
@@ -29,9 +30,11 @@ static const char *const choice_failover[] = {"connect", "off", NULL};
 #define TYPE_CHOICE_SCOPE     VALUE_CHOICE, choice_scope, "model or host"
 #define TYPE_CHOICE_EXHAUSTED VALUE_CHOICE, choice_exhausted, "503 or pass"
 #define TYPE_CHOICE_FAILOVER  VALUE_CHOICE, choice_failover, "connect or off"
-#define TYPE_NAMES            VALUE_NAMES, NULL, "names of [fallback NAME] sections"
-#define TYPE_BASE             VALUE_BASE, NULL, "http://HOST[:PORT][/PATH] or https://..."
-#define TYPE_ADDRESS          VALUE_ADDRESS, NULL, "HOST:PORT"
+#define TYPE_RATE_LIMIT                                                                            \
+    VALUE_RATE_LIMIT, choice_rate_limit, "cooldown, count, both of them, or ignore"
+#define TYPE_NAMES   VALUE_NAMES, NULL, "names of [fallback NAME] sections"
+#define TYPE_BASE    VALUE_BASE, NULL, "http://HOST[:PORT][/PATH] or https://..."
+#define TYPE_ADDRESS VALUE_ADDRESS, NULL, "HOST:PORT"
 
 /* Through a second macro, so that TYPE_... is three arguments by then. */
 #define ROW(...) row(__VA_ARGS__)

@@ -15,9 +15,10 @@ enum value_type {
     VALUE_PATH,
     VALUE_STATUS,
     VALUE_CHOICE,
-    VALUE_NAMES,   /* a list, ", " between; may repeat its key */
-    VALUE_BASE,    /* of http or https, without a '/' at its end */
-    VALUE_ADDRESS, /* HOST:PORT, as a key H spells it */
+    VALUE_RATE_LIMIT, /* one bit for each choice: enum config_rate_limit */
+    VALUE_NAMES,      /* a list, ", " between; may repeat its key */
+    VALUE_BASE,       /* of http or https, without a '/' at its end */
+    VALUE_ADDRESS,    /* HOST:PORT, as a key H spells it */
 };
 
 struct option {
@@ -28,7 +29,7 @@ struct option {
     const char *bounds; /* the two in words, as options.def writes them (no locale) */
     bool global;
     const char *text;
-    const char *const *choices; /* CHOICE: NULL-terminated */
+    const char *const *choices; /* CHOICE, RATE_LIMIT: NULL-terminated */
     const char *expected;       /* what a message says was expected */
 };
 

@@ -129,145 +129,6 @@ static struct value default_value(enum config_option option)
     return value;
 }
 
-static uint16_t q8(uint64_t millionths)
-{
-    return (uint16_t)(millionths * 256 / 1000000);
-}
-
-static uint16_t q16(uint64_t millionths)
-{
-    uint64_t q = millionths * 65536 / 1000000;
-
-    return (uint16_t)(q > UINT16_MAX ? UINT16_MAX : q);
-}
-
-static void apply_to_breaker(struct breaker_policy *breaker, enum config_option option,
-                             const struct value *value)
-{
-    switch (option) {
-    case OPTION_failure_threshold:
-        breaker->failure_threshold = (uint16_t)value->number;
-        break;
-    case OPTION_failure_rate:
-        breaker->failure_rate = (uint32_t)value->number;
-        break;
-    case OPTION_window:
-        breaker->window_ms = (uint32_t)(value->number / 1000000);
-        break;
-    case OPTION_min_calls:
-        breaker->min_calls = (uint32_t)value->number;
-        break;
-    case OPTION_degrade_threshold:
-        breaker->degrade_threshold = (uint16_t)value->number;
-        break;
-    case OPTION_open_seconds:
-        breaker->open_ticks = breaker_ticks_of(value->number);
-        break;
-    case OPTION_backoff:
-        breaker->backoff_q8 = q8(value->number);
-        break;
-    case OPTION_open_max:
-        breaker->open_max_ticks = breaker_ticks_of(value->number);
-        break;
-    case OPTION_jitter:
-        breaker->jitter_q16 = q16(value->number);
-        break;
-    case OPTION_half_open_probes:
-        breaker->half_open_probes = (uint8_t)value->number;
-        break;
-    case OPTION_success_threshold:
-        breaker->success_threshold = (uint8_t)value->number;
-        break;
-    case OPTION_probe_lease:
-        breaker->lease_ticks = breaker_ticks_of(value->number);
-        break;
-    default:
-        break; /* apply() knows which are the breaker's */
-    }
-}
-
-static void apply_to_outcome(struct outcome_policy *outcome, enum config_option option,
-                             const struct value *value)
-{
-    switch (option) {
-    case OPTION_timeout_after:
-        outcome->timeout_after_ns = value->number;
-        break;
-    case OPTION_hang_after:
-        outcome->hang_after_ns = value->number;
-        break;
-    case OPTION_connect_hang_after:
-        outcome->connect_hang_after_ns = value->number;
-        break;
-    case OPTION_failure_status:
-        outcome->failure_status = value->statuses;
-        break;
-    case OPTION_neutral_status:
-        outcome->neutral_status = value->statuses;
-        break;
-    default:
-        break; /* apply() knows which are the outcome's */
-    }
-}
-
-static void apply(struct policy *policy, enum config_option option, const struct value *value)
-{
-    switch (option) {
-    case OPTION_failure_threshold:
-    case OPTION_failure_rate:
-    case OPTION_window:
-    case OPTION_min_calls:
-    case OPTION_degrade_threshold:
-    case OPTION_open_seconds:
-    case OPTION_backoff:
-    case OPTION_open_max:
-    case OPTION_jitter:
-    case OPTION_half_open_probes:
-    case OPTION_success_threshold:
-    case OPTION_probe_lease:
-        apply_to_breaker(&policy->breaker, option, value);
-        break;
-    case OPTION_mode:
-        policy->mode = (enum config_mode)value->number;
-        break;
-    case OPTION_scope:
-        policy->scope = (enum config_scope)value->number;
-        break;
-    case OPTION_timeout_after:
-    case OPTION_hang_after:
-    case OPTION_connect_hang_after:
-    case OPTION_failure_status:
-    case OPTION_neutral_status:
-        apply_to_outcome(&policy->outcome, option, value);
-        break;
-    case OPTION_when_exhausted:
-        policy->when_exhausted = (enum config_exhausted)value->number;
-        break;
-    case OPTION_should_retry:
-        policy->should_retry = value->number != 0;
-        break;
-    case OPTION_allow_fallbacks:
-        policy->allow_fallbacks = value->number != 0;
-        break;
-    case OPTION_allow_cleartext:
-        policy->allow_cleartext = value->number != 0;
-        break;
-    case OPTION_failover:
-        policy->failover = (enum config_failover)value->number;
-        break;
-    case OPTION_fallback:
-    case OPTION_base:
-    case OPTION_fallback_address:
-        break; /* texts */
-    case OPTION_match:
-    case OPTION_table:
-    case OPTION_log:
-    case OPTION_deepbind:
-    case OPTION_COUNT:
-        break; /* of the process, not of a key */
-    }
-}
-
 /* The policy borrows `text`. False: the option is none of those that are texts. */
 static bool apply_text(struct policy *policy, enum config_option option, const char *text)
 {
@@ -287,7 +148,7 @@ static void apply_layer(struct policy *policy, const struct layer *layer)
         enum config_option option = (enum config_option)__builtin_ctzll(left);
         const struct value *value = &layer->setting[option]->value;
         if (!apply_text(policy, option, value->text))
-            apply(policy, option, value);
+            config_apply(policy, option, value);
     }
 }
 
@@ -319,6 +180,8 @@ bool config_policy(const struct config *config, struct span host, struct span mo
     out->holds_models &= out->scope == SCOPE_MODEL &&
                          !layer_has(&config->environment, OPTION_allow_fallbacks) &&
                          !layer_has(&config->set, OPTION_allow_fallbacks);
+    if (out->cooldown.rate_limit & RATE_LIMIT_COUNT)
+        status_set_add(&out->outcome.failure_status, 429);
     /* A probe keeps its place for the longer of the two (DESIGN, State machine). */
     if (out->breaker.lease_ticks < out->breaker.open_ticks)
         out->breaker.lease_ticks = out->breaker.open_ticks;
@@ -364,7 +227,7 @@ bool config_settle(struct config *config)
         if (apply_text(&config->base, option, options[option].fallback))
             continue;
         struct value value = default_value(option);
-        apply(&config->base, option, &value);
+        config_apply(&config->base, option, &value);
     }
     apply_layer(&config->base, &config->breaker);
     config->match = (enum config_match)choice_of(config, OPTION_match);

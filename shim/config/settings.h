@@ -80,6 +80,9 @@ const struct layer *config_layer(const struct config *config, enum config_option
 /* The one host of a target, as key H; SPAN_NONE where there is a glob, or no pattern. */
 struct span config_literal_host(const struct target *target);
 
+/* apply.c: of an option that is no text. */
+void config_apply(struct policy *policy, enum config_option option, const struct value *value);
+
 /* policy.c: what a load computes once, when everything is read: ranked, base, match, deepbind.
  * False: no memory. */
 bool config_settle(struct config *config);

@@ -64,6 +64,21 @@ static bool parse_choice(const struct option *option, struct span text, uint64_t
     return false;
 }
 
+/* Which of the choices the list has, one bit each; "ignore" goes with no other. */
+static bool parse_rate_limit(const struct option *option, struct span text, uint64_t *out)
+{
+    struct span name;
+    uint64_t index;
+
+    *out = 0;
+    while (config_next_name(&text, &name)) {
+        if (!parse_choice(option, name, &index))
+            return false;
+        *out |= UINT64_C(1) << index;
+    }
+    return *out != 0 && ((*out & RATE_LIMIT_IGNORE) == 0 || *out == RATE_LIMIT_IGNORE);
+}
+
 static bool parse_status(struct span text, unsigned *out)
 {
     *out = 0;
@@ -184,6 +199,9 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
         break;
     case VALUE_CHOICE:
         good = parse_choice(option, text, &value.number);
+        break;
+    case VALUE_RATE_LIMIT:
+        good = parse_rate_limit(option, text, &value.number);
         break;
     case VALUE_NAMES:
         good = parse_names(text, &value);

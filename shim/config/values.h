@@ -9,7 +9,7 @@
 #define VALUE_TEXT_MAX 512
 
 struct value {
-    uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index) */
+    uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT (bits) */
     struct status_set statuses;
     char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH, and
                                  spelled in one way for NAMES, BASE and ADDRESS */

@@ -41,6 +41,7 @@ struct call_end {
     bool redirected_away; /* the final head came from another host than the first request's */
     uint64_t age_ns; /* CLOCK_MONOTONIC, from the connect (or the send, on a kept connection) */
     uint32_t retry_after_ms; /* of the final head, 0 = none */
+    bool quota_spent;        /* of a 429: its body says so (quota.h) */
 };
 
 /* Why, for the log, `last_failure.class` of the status and the slot. Values are part of the table's

@@ -52,7 +52,14 @@ static void defaults_without_a_file(void **state)
                        (status >= 502 && status <= 504) || (status >= 520 && status <= 530);
         assert_int_equal(status_set_has(&policy.outcome.failure_status, status), failure);
         assert_false(status_set_has(&policy.outcome.neutral_status, status));
+        bool brief =
+            status == 429 || status == 500 || (status >= 502 && status <= 504) || status == 529;
+        assert_int_equal(status_set_has(&policy.cooldown.on, status), brief);
     }
+    assert_int_equal(policy.cooldown.rate_limit, RATE_LIMIT_COOLDOWN);
+    assert_int_equal(policy.cooldown.max_ms, 300000);
+    assert_int_equal(policy.cooldown.quota_ms, 60000);
+    assert_int_equal(policy.cooldown.brief_ms, 0);
     assert_int_equal(config_match(config), MATCH_LLM);
     assert_int_equal(config_deepbind(config), DEEPBIND_MASK);
     assert_string_equal(config_table_path(config), "");
@@ -73,7 +80,9 @@ static void every_key_reaches_its_place(void **state)
         "timeout_after = 0\nhang_after = 1.25\nconnect_hang_after = 0.000001\n"
         "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
         "should_retry = yes\nfailure_rate = 0.25\nwindow = 1.5\nmin_calls = 8000\n"
-        "neutral_status = 500-502\nneutral_status = 404\n");
+        "neutral_status = 500-502\nneutral_status = 404\n"
+        "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
+        "cooldown_on = 401\ncooldown_on = 502\n");
     struct policy policy = policy_of(config, "h", NULL);
 
     assert_int_equal(config_match(config), MATCH_LISTED);
@@ -105,8 +114,37 @@ static void every_key_reaches_its_place(void **state)
     assert_true(status_set_has(&policy.outcome.neutral_status, 404));
     assert_true(status_set_has(&policy.outcome.neutral_status, 501));
     assert_false(status_set_has(&policy.outcome.neutral_status, 503));
+    assert_int_equal(policy.cooldown.rate_limit, RATE_LIMIT_COUNT);
+    assert_int_equal(policy.cooldown.max_ms, 2500);
+    assert_int_equal(policy.cooldown.quota_ms, 600000);
+    assert_int_equal(policy.cooldown.brief_ms, 500);
+    assert_true(status_set_has(&policy.cooldown.on, 401));
+    assert_true(status_set_has(&policy.cooldown.on, 502));
+    assert_false(status_set_has(&policy.cooldown.on, 429));
+    assert_true(status_set_has(&policy.outcome.failure_status, 429));
     assert_explained(config, OPTION_failure_status, NULL, NULL, "500, 501,503-504",
                      (snprintf(problems[0].file, 256, "%s:20", fixture_path), problems[0].file));
+    config_free(config);
+}
+
+/* With rate_limit = count a 429 is a failure like those of failure_status; else it is none. */
+static void a_rate_limit_is_any_of_its_words(void **state)
+{
+    (void)state;
+    struct config *config = load_good("[target a]\nrate_limit = cooldown, count\n"
+                                      "[target b]\nrate_limit = count cooldown\n"
+                                      "[target c]\nrate_limit = ignore\n"
+                                      "[target d]\nrate_limit = Cooldown\n");
+    static const struct {
+        const char *host;
+        unsigned bits;
+    } wanted[] = {{"a", 3}, {"b", 3}, {"c", RATE_LIMIT_IGNORE}, {"d", RATE_LIMIT_COOLDOWN}};
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct policy policy = policy_of(config, wanted[i].host, NULL);
+        assert_int_equal(policy.cooldown.rate_limit, wanted[i].bits);
+        assert_int_equal(status_set_has(&policy.outcome.failure_status, 429), wanted[i].bits == 3);
+    }
     config_free(config);
 }
 
@@ -360,6 +398,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_without_a_file),
         cmocka_unit_test(every_key_reaches_its_place),
+        cmocka_unit_test(a_rate_limit_is_any_of_its_words),
         cmocka_unit_test(scope_is_the_hosts),
         cmocka_unit_test(lease_is_never_shorter_than_the_open_time),
         cmocka_unit_test(most_specific_target_wins),
