@@ -45,6 +45,8 @@ struct call {
     bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
     uint16_t host_len;           /* key H is key[0..host_len) */
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */
+    bool credential_known;       /* `credential` was told */
+    uint64_t credential;         /* its hash, without the table's seed; 0: it has none */
     unsigned epoch;              /* process_epoch() of the admission */
     uint64_t admitted_ns;        /* CLOCK_BOOTTIME, when it was opened */
     uint64_t suspended_ns;       /* process_suspended_known() of the admission */
@@ -54,6 +56,7 @@ struct call {
     struct {
         bool model; /* M refused, else H */
         enum breaker_state state;
+        bool parked;         /* by a cool-down, whatever the breaker says */
         bool obeyed;         /* counted */
         const char *why_not; /* why no fallback took it; NULL: none was asked. The detour's */
         uint32_t wait_ms;
@@ -126,6 +129,23 @@ static inline bool call_has_chain(const struct call *call)
     return route_has_chain(call_chain_policy(call), call->judged_shape.place);
 }
 
+/* The breaker at whose key credentials are parked: M, or H where it stands alone; NULL: of what is
+ * no LLM call, or whose model is not known. */
+static inline struct call_side *call_parking_side(struct call *call)
+{
+    return call->host_alone ? &call->host : call_knows_model(call) ? &call->model : NULL;
+}
+
+/* --- call_cooldown.c */
+
+/* Ticks for which the call is to wait there, 0: it is not. The side's slot has been looked up. */
+uint32_t call_parked(const struct call *call, const struct call_side *side, uint64_t now);
+/* What the end of an admitted call has to do with cool-downs. */
+void call_park(struct call *call, const struct call_end *end);
+
+/* What keeps a refused call: a name of a state, or "cooling_down". */
+const char *call_refusal_name(const struct call *call);
+
 /* shim_settle.c: hands a held grant back; no statistics: the call never went out. */
 void call_return_side(struct call_side *side, uint64_t now);
 
@@ -140,8 +160,11 @@ struct call_change {
 void call_log_change(const struct call *call, bool model, const struct call_change *change);
 /* `passes`: no fallback took it, and it goes past the breaker. */
 void call_log_refusal(const struct call *call, uint64_t now, bool passes);
-/* Of one that would have been, had it not been for mode = observe. */
-void call_log_observed(const struct call *call, bool model, uint64_t now);
+/* Of one that would have been, had it not been for mode = observe; `parked`: by a cool-down. */
+void call_log_observed(const struct call *call, bool model, bool parked, uint64_t now);
+/* A credential that was not parked is, from now on, for so many ms; COOLDOWN_ALL: each is. */
+void call_log_cooldown(const struct call *call, bool model, uint64_t credential, unsigned status,
+                       uint32_t ms);
 /* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its
  * connect had failed. `failover`: it was not refused. */
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail);

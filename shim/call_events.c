@@ -73,7 +73,25 @@ static bool refusal_is_due(const struct call *call, struct slot *slot, uint64_t 
            slot_log_is_due(&slot->refusal_logged_ns, now, CALL_LOG_QUIET_NS);
 }
 
-void call_log_observed(const struct call *call, bool model, uint64_t now)
+const char *call_refusal_name(const struct call *call)
+{
+    return call->refusal.parked ? "cooling_down" : breaker_state_name(call->refusal.state);
+}
+
+void call_log_cooldown(const struct call *call, bool model, uint64_t credential, unsigned status,
+                       uint32_t ms)
+{
+    char cause[48], detail[64];
+    struct log_event event = {
+        .event = "cooldown", .key = key_of(call, model), .cause = cause, .detail = detail};
+
+    snprintf(cause, sizeof cause, "status %u", status);
+    snprintf(detail, sizeof detail, "%s for %u.%03u s",
+             credential == COOLDOWN_ALL ? "all credentials" : "a credential", ms / 1000, ms % 1000);
+    process_log(call->config, &event);
+}
+
+void call_log_observed(const struct call *call, bool model, bool parked, uint64_t now)
 {
     const struct call_side *side = model ? &call->model : &call->host;
 
@@ -85,7 +103,7 @@ void call_log_observed(const struct call *call, bool model, uint64_t now)
         .event = "observed",
         .key = key_of(call, model),
         .from = state,
-        .cause = state,
+        .cause = parked ? "cooling_down" : state,
         .refused_total = slot_totals(side->slot).refused,
     };
     process_log(call->config, &event);
@@ -101,7 +119,7 @@ void call_log_refusal(const struct call *call, uint64_t now, bool passes)
         .event = passes ? "passed" : "refused",
         .key = key_of(call, call->refusal.model),
         .from = breaker_state_name(call->refusal.state),
-        .cause = breaker_state_name(call->refusal.state),
+        .cause = call_refusal_name(call),
         .detail = call->refusal.why_not,
         .refused_total = slot_totals(slot).refused,
     };
@@ -122,8 +140,7 @@ void call_log_reroute(const struct call *call, struct span to, bool failover, co
         .key = key_of(call, model),
         .from = failover ? NULL : breaker_state_name(call->refusal.state),
         .to = to.ptr ? text : NULL,
-        .cause = failover ? to.ptr ? "connect failed" : "no fallback"
-                          : breaker_state_name(call->refusal.state),
+        .cause = failover ? to.ptr ? "connect failed" : "no fallback" : call_refusal_name(call),
         .detail = detail,
     };
     process_log(call->config, &event);

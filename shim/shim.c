@@ -1,6 +1,7 @@
 #include "shim.h"
 
 #include "call.h"
+#include "http/credential.h"
 #include "http/synthetic.h"
 #include "http/url.h"
 
@@ -168,6 +169,8 @@ static const struct config *begin_open(struct shim_call *shim_call)
     shim_drop(shim_call);
     call->state = CALL_IDLE;
     call->exhausted = false;
+    call->credential_known = false;
+    call->credential = 0;
     if (process_disabled())
         return NULL;
     call->admitted_ns = process_clock->boot_ns();
@@ -211,6 +214,46 @@ bool shim_open_again(struct shim_call *shim_call, enum shim_need *need)
     if (!call->judged_config || begin_open(shim_call) != call->judged_config)
         return false;
     *need = open_judged(call);
+    return true;
+}
+
+/* --- whose quota? ------------------------------------------------------------------------------
+ */
+
+bool shim_wants_credential(const struct shim_call *shim_call)
+{
+    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+
+    return call->state == CALL_OPEN && call->judged_shape.place != MODEL_NONE;
+}
+
+void shim_credential(struct shim_call *shim_call, struct span credential)
+{
+    struct call *call = call_of(shim_call);
+
+    call->credential_known = true;
+    if (credential.len > 0)
+        call->credential = hash64(credential.ptr, credential.len, call->credential);
+}
+
+bool shim_credential_header(struct shim_call *shim_call, struct span line)
+{
+    struct span key;
+
+    if (!credential_in_header(line, &key))
+        return false;
+    shim_credential(shim_call, key);
+    return true;
+}
+
+bool shim_credential_url(struct shim_call *shim_call, struct span text)
+{
+    struct url url;
+    struct span key;
+
+    if (!url_parse(text, &url) || !credential_in_query(url.query, &key))
+        return false;
+    shim_credential(shim_call, key);
     return true;
 }
 
@@ -259,8 +302,9 @@ size_t shim_response(const struct shim_call *shim_call, char *buf, size_t size, 
     struct synthetic answer = {
         .api = call->api,
         .key = call->refusal.model ? call_model_key(call) : call_host_key(call),
-        .state = breaker_state_name(call->refusal.state),
-        .by_hand = call->refusal.state == BREAKER_SHOW_FORCED_OPEN,
+        .state = call_refusal_name(call),
+        .by_hand = !call->refusal.parked && call->refusal.state == BREAKER_SHOW_FORCED_OPEN,
+        .rate_limited = call->refusal.parked,
         .retry_after_ms = call->refusal.wait_ms,
         .should_retry = side->policy.should_retry,
         .head_only = head_only,

@@ -3,6 +3,7 @@
  *
  *   shim_open        what is this request?            (host, path -> covered or not, keys)
  *   shim_body        bytes of its body, until the model is known
+ *   shim_credential  whose quota does it draw on?
  *   shim_admit       may it go?                       (H, and M when it is known)
  *   shim_admit_model may it go on?                    (M, when it became known after shim_admit)
  *   shim_received    the peer's first byte is there   (H's success)
@@ -94,6 +95,21 @@ enum shim_need shim_open(struct shim_call *call, const struct shim_request *requ
  * was found out then is taken over, unless the configuration is another. False: shim_open must be
  * asked, *need untouched. */
 bool shim_open_again(struct shim_call *call, enum shim_need *need);
+
+/*
+ * Whose quota an LLM call draws on, after each step 1 and before step 3: a credential that was told
+ * to wait (429) does so at its key M, in every process. Nothing of it is kept but a hash. Of a call
+ * whose credential no layer tells, none is parked; one without any is told so, by SPAN_NONE: those
+ * calls wait together.
+ */
+/* Would anything be made of it? */
+bool shim_wants_credential(const struct shim_call *call);
+/* Asked several times, it is of all those together (a name and its password). */
+void shim_credential(struct shim_call *call, struct span credential);
+/* A line of the request's head ("Name: value"); its URL. True: the credential was there, and it is
+ * told. */
+bool shim_credential_header(struct shim_call *call, struct span line);
+bool shim_credential_url(struct shim_call *call, struct span url);
 
 /* Step 2. Feeds body bytes in order; `last` when they end the body. Returns true when the model is
  * decided (found, or known to be absent: then it is "-"): no more bytes are needed. */

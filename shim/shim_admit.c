@@ -25,10 +25,11 @@ static bool refuses(const struct call *call, const struct call_side *side,
 }
 
 /* What would have been, had it not been for mode = observe. */
-static void observe(const struct call *call, const struct call_side *side, uint64_t now)
+static void observe(const struct call *call, const struct call_side *side, bool parked,
+                    uint64_t now)
 {
     slot_count_refused(side->slot, call_stat_shard());
-    call_log_observed(call, side == &call->model, now);
+    call_log_observed(call, side == &call->model, parked, now);
 }
 
 /* Makes good what was peeked: only a grant writes, and may be lost to another process. */
@@ -44,7 +45,7 @@ static struct breaker_admission take_side(const struct call *call, struct call_s
     side->ticket = peeked.ticket;
     side->admitted = !refuses(call, side, &peeked);
     if (side->policy.mode == MODE_OBSERVE && peeked.verdict == BREAKER_REFUSE)
-        observe(call, side, now);
+        observe(call, side, false, now);
     return peeked;
 }
 
@@ -56,6 +57,15 @@ static uint32_t wait_of(const struct call_side *side, const struct breaker_admis
     return wait_ms > 0
                ? wait_ms
                : ROUTE_SOON_MS + call_random(now, side->identity) % (ROUTE_SOON_SPREAD_MS + 1);
+}
+
+/* How long the call's credential is to wait. */
+static uint32_t parked_ms(struct call *call, uint64_t now)
+{
+    const struct call_side *side = call_parking_side(call);
+    uint32_t ticks = side ? call_parked(call, side, now) : 0;
+
+    return (uint32_t)(breaker_tick_ns(ticks) / CLOCK_NS_PER_MS);
 }
 
 static enum shim_verdict refuse(struct call *call, struct call_side *side,
@@ -70,12 +80,37 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
                               ? BREAKER_SHOW_HALF_OPEN
                               : shown.state;
     call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
+    if (parked_ms(call, now) > call->refusal.wait_ms) /* open and parked: the later of both */
+        call->refusal.wait_ms = parked_ms(call, now);
+    call->refusal.parked = false;
     call->refusal.now_ns = now;
     call->refusal.obeyed = false;
     if (!call->exhausted)
         call->refusal.why_not = NULL;
     call->state = CALL_REFUSED;
     return SHIM_REFUSED;
+}
+
+/* The look at the cool-downs, of a call that its breakers would let go and before it takes a grant
+ * of them. True: it is refused. */
+static bool is_kept_waiting(struct call *call, uint64_t now)
+{
+    static const struct breaker_admission kept = {.verdict = BREAKER_REFUSE};
+    struct call_side *side = call_parking_side(call);
+    uint32_t wait_ms = parked_ms(call, now);
+
+    if (wait_ms == 0)
+        return false;
+    if (!refuses(call, side, &kept)) {
+        if (side->policy.mode == MODE_OBSERVE &&
+            peek_side(side, breaker_tick(now)).verdict != BREAKER_REFUSE) /* told of by that */
+            observe(call, side, true, now);
+        return false;
+    }
+    refuse(call, side, &kept, now);
+    call->refusal.parked = true;
+    call->refusal.wait_ms = wait_ms;
+    return true;
 }
 
 void shim_obeyed(struct shim_call *shim_call)
@@ -96,12 +131,13 @@ static struct call_side *sides_refuse(struct call *call, bool with_model, uint64
     uint32_t tick = breaker_tick(now);
 
     find_side(call, &call->host, call_host_key(call));
+    if (with_model) /* of a call that H refuses, too: it may be parked */
+        find_side(call, &call->model, call_model_key(call));
     *host = peek_side(&call->host, tick);
     if (refuses(call, &call->host, host))
         return &call->host;
     if (!with_model)
         return NULL;
-    find_side(call, &call->model, call_model_key(call));
     *model = peek_side(&call->model, tick);
     return refuses(call, &call->model, model) ? &call->model : NULL;
 }
@@ -138,8 +174,10 @@ static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
         find_side(call, &call->model, call_model_key(call));
         if (!admit_closed(&call->model, now))
             return false;
-        call->model.admitted = true;
     }
+    if (slot_cooldown_may_be(with_model ? call->model.slot : call->host.slot, now))
+        return false;
+    call->model.admitted = with_model;
     call->host.admitted = true;
     call->state = CALL_ADMITTED;
     return true;
@@ -164,6 +202,8 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     }
     if (refuser)
         return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
+    if (is_kept_waiting(call, now))
+        return SHIM_REFUSED;
     host = take_side(call, &call->host, host, now);
     if (refuses(call, &call->host, &host))
         return refuse(call, &call->host, &host, now);
@@ -257,6 +297,10 @@ enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_
     connect->host.admitted = false;
     connect->state = CALL_IDLE;
     call->state = CALL_ADMITTED;
+    if (call->host_alone && is_kept_waiting(call, call->admitted_ns)) {
+        call_return_side(&call->host, call->admitted_ns);
+        return SHIM_REFUSED;
+    }
     return call_knows_model(call) ? shim_admit_model(shim_call) : SHIM_ADMITTED;
 }
 
@@ -281,6 +325,10 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     now = process_clock->boot_ns();
     find_side(call, &call->model, call_model_key(call));
     struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
+    if (!refuses(call, &call->model, &peeked) && is_kept_waiting(call, now)) {
+        call_return_side(&call->host, now);
+        return SHIM_REFUSED;
+    }
     if (!refuses(call, &call->model, &peeked))
         peeked = take_side(call, &call->model, peeked, now);
     if (!refuses(call, &call->model, &peeked))

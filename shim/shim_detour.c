@@ -290,6 +290,19 @@ void shim_detour_write_body(struct shim_detour *detour, char *buf)
 
 /* --- going there ---------------------------------------------------------------------------- */
 
+/* That of the fallback's own lines; where the call may take its own along, and has to, that one. */
+static void tell_credential(struct shim_detour *detour, struct detour *d)
+{
+    struct call *to = call_of(&detour->call);
+    const char *line, *why_not;
+
+    for (unsigned n = 0; (line = shim_detour_header(detour, n, &why_not)); n++)
+        if (shim_credential_header(&detour->call, span_str(line)))
+            return;
+    to->credential_known = detour->foreign || d->from->credential_known;
+    to->credential = detour->foreign ? 0 : d->from->credential;
+}
+
 enum shim_verdict shim_detour_admit(struct shim_detour *detour)
 {
     struct detour *d = inside(detour);
@@ -306,9 +319,11 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
 
     if (shim_open(&detour->call, &request) == SHIM_NEEDS_BODY && (d->body_known || model.len > 0))
         shim_model(&detour->call, model);
+    tell_credential(detour, d);
     if (shim_admit(&detour->call) == SHIM_ADMITTED)
         return SHIM_ADMITTED;
-    shim_detour_skip(detour, NULL);
+    shim_detour_skip(
+        detour, call_of(&detour->call)->refusal.parked ? "its credential was told to wait" : NULL);
     return SHIM_REFUSED;
 }
 

@@ -1,0 +1,483 @@
+/* Cool-downs at the door: who is told to wait by a 429 waits, and nobody else; see
+ * detour_fixture.h. */
+#include "detour_fixture.h"
+
+#define KEY   HOST "/m"
+#define PLAIN "[target " HOST "]\n"
+
+/* Opens and admits a call of that credential; "" has none, NULL: the layer does not know. */
+static enum shim_verdict ask_as(const char *credential, const char *model)
+{
+    struct shim_request request = request_to(URL, true);
+
+    CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY);
+    CHECK(shim_wants_credential(&call));
+    if (credential)
+        shim_credential(&call, span_str(credential));
+    CHECK(shim_body(&call, body_of(model), true));
+    return shim_admit(&call);
+}
+
+static void end_with(unsigned status, uint32_t retry_after_ms)
+{
+    const struct call_end end = {.kind = END_COMPLETE,
+                                 .phase = PHASE_BODY,
+                                 .status = (uint16_t)status,
+                                 .byte_received = true,
+                                 .retry_after_ms = retry_after_ms};
+
+    shim_settle(&call, &end);
+}
+
+static void limit(const char *credential, uint32_t retry_after_ms)
+{
+    CHECK(ask_as(credential, "m") == SHIM_ADMITTED);
+    end_with(429, retry_after_ms);
+}
+
+static bool flows(const char *credential)
+{
+    if (ask_as(credential, "m") != SHIM_ADMITTED)
+        return false;
+    end_with(200, 0);
+    return true;
+}
+
+static const char *answer(void)
+{
+    static char text[SHIM_RESPONSE_MAX];
+
+    CHECK(shim_response(&call, text, sizeof text, false) > 0);
+    return text;
+}
+
+/* In whole seconds, rounded up; deadlines are of ticks of 34 ms, rounded up too. */
+static bool says_to_wait(unsigned seconds)
+{
+    const char *found = strstr(answer(), "\r\nRetry-After: ");
+    unsigned long said = found ? strtoul(found + 15, NULL, 10) : 0;
+
+    return said == seconds || said == seconds + 1;
+}
+
+static void body_one_waits_and_the_other_flows(void)
+{
+    configure("");
+    limit("a", 17000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    const char *text = answer();
+    CHECK(strncmp(text, "HTTP/1.1 429 Too Many Requests\r\n", 32) == 0);
+    CHECK(says_to_wait(17));
+    CHECK(strstr(text, "\r\nretry-after-ms: 17") && !strstr(text, "x-should-retry"));
+    CHECK(strstr(text, "\r\nX-Breaker-State: cooling_down\r\nX-Breaker-Key: " KEY "\r\n"));
+    CHECK(strstr(text, "\"type\":\"rate_limit_error\"") && strstr(text, "\"cooling_down\""));
+    shim_obeyed(&call);
+    CHECK(totals_of(KEY).refused == 1 && totals_of(KEY).neutral == 1);
+    CHECK(flows("b") && flows("") && flows(NULL));
+    CHECK(ask_as("a", "other") == SHIM_ADMITTED); /* of one model */
+    shim_drop(&call);
+    advance(16.9);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    advance(0.2);
+    CHECK(flows("a"));
+    clean_up();
+}
+
+/* Calls without any credential wait together; where it is not known, nobody does. */
+static void body_no_credential_is_one_too(void)
+{
+    configure("");
+    limit("", 17000);
+    CHECK(ask_as("", "m") == SHIM_REFUSED && flows("a") && flows(NULL));
+    limit(NULL, 17000);
+    CHECK(flows("a") && flows(NULL));
+    clean_up();
+}
+
+/* FIELD-NOTES 7.10 */
+static void body_rate_limits_open_nothing(void)
+{
+    configure("");
+    for (int i = 0; i < 20; i++)
+        limit("a", 0);
+    CHECK(totals_of(KEY).failure == 0 && flows("a") && flows("b"));
+    CHECK(!slot_of(KEY) || slot_of(KEY)->opened == 0);
+    clean_up();
+}
+
+/* FIELD-NOTES 7.11: a quota is no rate; a minute brings it back no sooner. */
+static void body_a_spent_quota_is_no_rate(void)
+{
+    struct call_end spent = {.kind = END_COMPLETE,
+                             .phase = PHASE_BODY,
+                             .status = 429,
+                             .byte_received = true,
+                             .quota_spent = true};
+
+    configure("");
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    shim_settle(&call, &spent);
+    advance(59);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && flows("b"));
+    advance(1.1);
+    CHECK(flows("a"));
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    spent.retry_after_ms = 100; /* says too little */
+    shim_settle(&call, &spent);
+    advance(59);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    advance(1.1);
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    spent.retry_after_ms = 90000; /* says more */
+    shim_settle(&call, &spent);
+    advance(89);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    clean_up();
+}
+
+/* FIELD-NOTES 7.12: the first one parks, whatever the threshold. */
+static void body_the_first_one_parks(void)
+{
+    configure(PLAIN "failure_threshold = 100\n");
+    limit("a", 5000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    clean_up();
+}
+
+/* FIELD-NOTES 7.15 */
+static void body_the_later_deadline_stays(void)
+{
+    static struct shim_call late;
+
+    configure("");
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    late = call;
+    memset(&call, 0, sizeof call);
+    limit("a", 60000);
+    call = late;
+    end_with(429, 5000);
+    memset(&call, 0, sizeof call);
+    advance(59);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    advance(2);
+    CHECK(flows("a"));
+    clean_up();
+}
+
+static void body_how_long(void)
+{
+    configure(PLAIN "cooldown_max = 10\n");
+    limit("a", 300);
+    limit("a", 1999);
+    limit("a", 0);
+    CHECK(flows("a"));
+    limit("a", 2000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    advance(2.1);
+    limit("a", 86400000);
+    advance(9.9);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    advance(0.2);
+    CHECK(flows("a"));
+    clean_up();
+}
+
+static void body_as_rate_limit_says(void)
+{
+    configure(PLAIN "[target " HOST "/counts]\nrate_limit = count\n[target " HOST
+                    "/both]\nrate_limit = cooldown, count\n[target " HOST
+                    "/none]\nrate_limit = ignore\n");
+    for (int i = 0; i < 5; i++) {
+        CHECK(ask_as("a", "counts") == SHIM_ADMITTED);
+        end_with(429, 17000);
+        CHECK(ask_as("a", "none") == SHIM_ADMITTED);
+        end_with(429, 17000);
+        CHECK(ask_as("a", "both") == SHIM_ADMITTED);
+        end_with(429, 17000);
+        CHECK(ask_as("a", "both") == SHIM_REFUSED && strstr(answer(), i < 4 ? " 429 " : " 503 "));
+        advance(17.1);
+    }
+    CHECK(ask_as("b", "counts") == SHIM_REFUSED && strstr(answer(), " 503 "));
+    CHECK(ask_as("b", "both") == SHIM_REFUSED && strstr(answer(), " 503 "));
+    CHECK(ask_as("a", "none") == SHIM_ADMITTED);
+    clean_up();
+}
+
+static void open_while_parked(double seconds)
+{
+    limit("a", 50000);
+    for (int i = 0; i < 5; i++) {
+        CHECK(ask_as("b", "m") == SHIM_ADMITTED);
+        end_with(500, 0);
+    }
+    advance(seconds);
+}
+
+static void body_open_decides_and_the_longer_one_tells(void)
+{
+    configure("");
+    open_while_parked(1);
+    CHECK(ask_as("b", "m") == SHIM_REFUSED);
+    CHECK(strstr(answer(), " 503 ") && says_to_wait(29));
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    CHECK(strstr(answer(), " 503 ") && says_to_wait(49));
+    CHECK(strstr(answer(), "X-Breaker-State: open\r\n") && !strstr(answer(), "retry-after-ms"));
+    open_host(URL);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    CHECK(strstr(answer(), "X-Breaker-Key: " HOST "\r\n") && says_to_wait(49));
+    clean_up();
+}
+
+/* A parked call takes no grant, so that another credential's probe is not held up. */
+static void body_a_parked_call_is_no_probe(void)
+{
+    configure("");
+    open_while_parked(31);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && strstr(answer(), " 429 "));
+    CHECK(phase_of(KEY) == BREAKER_OPEN);
+    CHECK(ask_as("b", "m") == SHIM_ADMITTED && shim_is_probe(&call));
+    end_with(200, 0);
+    CHECK(phase_of(KEY) == BREAKER_CLOSED && ask_as("a", "m") == SHIM_REFUSED);
+    clean_up();
+}
+
+/* FIELD-NOTES 7.2 */
+static void body_a_limited_probe_frees_its_grant(void)
+{
+    configure("");
+    for (int i = 0; i < 5; i++) {
+        CHECK(ask_as("b", "m") == SHIM_ADMITTED);
+        end_with(500, 0);
+    }
+    advance(31);
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED && shim_is_probe(&call));
+    end_with(429, 17000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && strstr(answer(), " 429 "));
+    CHECK(ask_as("b", "m") == SHIM_ADMITTED && shim_is_probe(&call));
+    clean_up();
+}
+
+static void body_a_single_failure_parks_the_key(void)
+{
+    configure(PLAIN "cooldown_seconds = 3\n");
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    end_with(500, 0);
+    CHECK(ask_as("b", "m") == SHIM_REFUSED && strstr(answer(), " 429 "));
+    CHECK(ask_as(NULL, "m") == SHIM_REFUSED && says_to_wait(3));
+    CHECK(phase_of(KEY) == BREAKER_CLOSED);
+    advance(3.1);
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    end_with(501, 0); /* not in cooldown_on */
+    CHECK(flows("a"));
+    limit("a", 0); /* of its credential, for so long, since it names no time */
+    CHECK(flows("b") && ask_as("a", "m") == SHIM_REFUSED);
+    clean_up();
+}
+
+/* Failures that add up across cool-downs trip (Rolter). */
+static void body_failures_across_cooldowns_trip(void)
+{
+    configure(PLAIN "cooldown_seconds = 3\n");
+    for (int i = 0; i < 5; i++) {
+        CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+        end_with(503, 0);
+        CHECK(ask_as("a", "m") == SHIM_REFUSED);
+        CHECK(strstr(answer(), i < 4 ? " 429 " : " 503 "));
+        advance(3.1);
+    }
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && strstr(answer(), " 503 "));
+    clean_up();
+}
+
+static void body_it_goes_to_a_fallback(void)
+{
+    configure(TARGET(""));
+    limit("a", 17000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && begin("m") && taken_by("one"));
+    shim_settle(&way.call, &good_end);
+    shim_detour_end(&way);
+    CHECK(totals_of(KEY).rerouted == 1);
+    CHECK(strstr(logged("rerouted", 0), "\"cause\":\"cooling_down\""));
+    clean_up();
+}
+
+/* And there its own credential, or none, waits. */
+static void body_a_fallback_has_its_own_cooldown(void)
+{
+    static const struct call_end limited = {.kind = END_COMPLETE,
+                                            .phase = PHASE_BODY,
+                                            .status = 429,
+                                            .byte_received = true,
+                                            .retry_after_ms = 9000};
+
+    configure(TARGET(""));
+    limit("a", 17000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && begin("m") && taken_by("one"));
+    shim_settle(&way.call, &limited);
+    shim_detour_end(&way);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && begin("m") && next_is("one"));
+    CHECK(shim_detour_admit(&way) == SHIM_REFUSED && next_is("three"));
+    CHECK(shim_detour_admit(&way) == SHIM_ADMITTED);
+    shim_detour_taken(&way);
+    CHECK(strstr(logged("rerouted", 1), "one: its credential was told to wait"));
+    shim_detour_end(&way);
+    clean_up();
+}
+
+static void body_pass_and_observe(void)
+{
+    configure(PLAIN "when_exhausted = pass\n[target " HOST "/w]\nmode = observe\n");
+    limit("a", 17000);
+    CHECK(flows("a"));
+    CHECK(ask_as("a", "w") == SHIM_ADMITTED);
+    end_with(429, 17000);
+    CHECK(ask_as("a", "w") == SHIM_ADMITTED);
+    end_with(200, 0);
+    CHECK(totals_of(HOST "/w").refused == 1 && totals_of(HOST "/w").success == 1);
+    CHECK(strstr(logged("observed", 0), "\"from\":\"closed\",\"cause\":\"cooling_down\""));
+    clean_up();
+}
+
+static void body_a_hard_stop(void)
+{
+    configure(TARGET("when_exhausted = pass\nallow_fallbacks = false"));
+    limit("a", 17000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && !begin("m"));
+    clean_up();
+}
+
+static void body_forced_closed_parks_nobody(void)
+{
+    configure("");
+    limit("a", 17000);
+    atomic_store(&slot_of(KEY)->word, breaker_force_closed(slot_word(slot_of(KEY))));
+    CHECK(flows("a"));
+    clean_up();
+}
+
+static void body_of_a_host_alone(void)
+{
+    struct shim_request get = {.method = SPAN_LIT("GET")};
+
+    configure(PLAIN "scope = host\n");
+    CHECK(ask_at(URL, NULL) == SHIM_ADMITTED);
+    shim_drop(&call);
+    CHECK(shim_request_of_url(SPAN_LIT(URL), &get));
+    struct shim_request request = request_to(URL, true);
+    for (int i = 0; i < 2; i++) {
+        CHECK(shim_open(&call, &request) == SHIM_READY);
+        shim_credential(&call, SPAN_LIT("a"));
+        CHECK(shim_admit(&call) == (i == 0 ? SHIM_ADMITTED : SHIM_REFUSED));
+        end_with(429, 17000);
+    }
+    CHECK(shim_open(&call, &get) == SHIM_READY && !shim_wants_credential(&call));
+    CHECK(shim_admit(&call) == SHIM_ADMITTED);
+    clean_up();
+}
+
+static void body_a_model_that_is_known_late(void)
+{
+    struct shim_request request = request_to(URL, false);
+
+    configure("");
+    limit("a", 17000);
+    CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY);
+    shim_credential(&call, SPAN_LIT("a"));
+    CHECK(shim_admit(&call) == SHIM_ADMITTED && shim_body(&call, body_of("m"), true));
+    CHECK(shim_admit_model(&call) == SHIM_REFUSED && strstr(answer(), " 429 "));
+    CHECK(!shim_admitted(&call));
+    clean_up();
+}
+
+/* Each call tells it anew. */
+static void body_the_same_request_again(void)
+{
+    enum shim_need need;
+
+    configure("");
+    limit("a", 17000);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    CHECK(shim_open_again(&call, &need) && need == SHIM_NEEDS_BODY);
+    shim_credential(&call, SPAN_LIT("b"));
+    CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_ADMITTED);
+    shim_drop(&call);
+    CHECK(shim_open_again(&call, &need));
+    CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_ADMITTED);
+    shim_drop(&call);
+    CHECK(shim_open_again(&call, &need));
+    CHECK(shim_credential_header(&call, SPAN_LIT("Authorization: Bearer a")));
+    CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_REFUSED);
+    CHECK(shim_open_again(&call, &need));
+    CHECK(!shim_credential_header(&call, SPAN_LIT("Accept: a")));
+    CHECK(!shim_credential_url(&call, SPAN_LIT(URL)));
+    CHECK(shim_credential_url(&call, SPAN_LIT(URL "?key=a")));
+    CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_REFUSED);
+    clean_up();
+}
+
+static void body_the_log_tells(void)
+{
+    configure("");
+    limit("secret", 17000);
+    CHECK(ask_as("secret", "m") == SHIM_REFUSED);
+    shim_obeyed(&call);
+    const char *line = logged("cooldown", 0);
+    CHECK(line && strstr(line, "\"key\":\"" KEY "\"") && strstr(line, "\"cause\":\"status 429\""));
+    CHECK(strstr(line, "a credential for 17.000 s") && !strstr(line, "secret"));
+    CHECK(strstr(logged("refused", 0), "\"cause\":\"cooling_down\""));
+    CHECK(!logged("cooldown", 1));
+    clean_up();
+}
+
+IN_CHILD(one_waits_and_the_other_flows, "")
+IN_CHILD(no_credential_is_one_too, "")
+IN_CHILD(rate_limits_open_nothing, "")
+IN_CHILD(a_spent_quota_is_no_rate, "")
+IN_CHILD(the_first_one_parks, "")
+IN_CHILD(the_later_deadline_stays, "")
+IN_CHILD(how_long, "")
+IN_CHILD(as_rate_limit_says, "")
+IN_CHILD(open_decides_and_the_longer_one_tells, "")
+IN_CHILD(a_parked_call_is_no_probe, "")
+IN_CHILD(a_limited_probe_frees_its_grant, "")
+IN_CHILD(a_single_failure_parks_the_key, "")
+IN_CHILD(failures_across_cooldowns_trip, "")
+IN_CHILD(it_goes_to_a_fallback, "")
+IN_CHILD(a_fallback_has_its_own_cooldown, "")
+IN_CHILD(pass_and_observe, "")
+IN_CHILD(a_hard_stop, "")
+IN_CHILD(forced_closed_parks_nobody, "")
+IN_CHILD(of_a_host_alone, "")
+IN_CHILD(a_model_that_is_known_late, "")
+IN_CHILD(the_same_request_again, "")
+IN_CHILD(the_log_tells, "")
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_one_waits_and_the_other_flows),
+        cmocka_unit_test(test_no_credential_is_one_too),
+        cmocka_unit_test(test_rate_limits_open_nothing),
+        cmocka_unit_test(test_a_spent_quota_is_no_rate),
+        cmocka_unit_test(test_the_first_one_parks),
+        cmocka_unit_test(test_the_later_deadline_stays),
+        cmocka_unit_test(test_how_long),
+        cmocka_unit_test(test_as_rate_limit_says),
+        cmocka_unit_test(test_open_decides_and_the_longer_one_tells),
+        cmocka_unit_test(test_a_parked_call_is_no_probe),
+        cmocka_unit_test(test_a_limited_probe_frees_its_grant),
+        cmocka_unit_test(test_a_single_failure_parks_the_key),
+        cmocka_unit_test(test_failures_across_cooldowns_trip),
+        cmocka_unit_test(test_it_goes_to_a_fallback),
+        cmocka_unit_test(test_a_fallback_has_its_own_cooldown),
+        cmocka_unit_test(test_pass_and_observe),
+        cmocka_unit_test(test_a_hard_stop),
+        cmocka_unit_test(test_forced_closed_parks_nobody),
+        cmocka_unit_test(test_of_a_host_alone),
+        cmocka_unit_test(test_a_model_that_is_known_late),
+        cmocka_unit_test(test_the_same_request_again),
+        cmocka_unit_test(test_the_log_tells),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
