@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "http/model_scan.h"
 #include "http/shape.h"
+#include "http/stream.h"
 #include "process.h"
 #include "route/route.h"
 #include "shim.h"
@@ -74,6 +75,7 @@ struct call {
     uint16_t judged_model; /* where in them judged_shape.model stands, if there is one */
     uint16_t judged_len[CALL_TEXTS];
     char judged_text[CALL_JUDGED_MAX];
+    struct stream stream; /* the answer's body; STREAM_BLIND until shim_head */
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };
@@ -146,7 +148,15 @@ void call_park(struct call *call, const struct call_end *end);
 /* What keeps a refused call: a name of a state, or "cooling_down". */
 const char *call_refusal_name(const struct call *call);
 
-/* shim_settle.c: hands a held grant back; no statistics: the call never went out. */
+/* shim_watch.c: shim_head, where what its lines say is known already. */
+bool call_head(struct shim_call *call, unsigned status, enum content_kind kind, bool encoded);
+
+/* shim_settle.c: the probe is settled as a success by its stream's head; its end is still to be
+ * settled. */
+void call_settle_provisionally(struct call *call, struct call_side *side);
+/* The policy that judges how the call ends. */
+const struct outcome_policy *call_outcome_policy(const struct call *call);
+/* Hands a held grant back; no statistics: the call never went out. */
 void call_return_side(struct call_side *side, uint64_t now);
 
 /* call_events.c: what the log is told. */

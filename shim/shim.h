@@ -7,6 +7,8 @@
  *   shim_admit       may it go?                       (H, and M when it is known)
  *   shim_admit_model may it go on?                    (M, when it became known after shim_admit)
  *   shim_received    the peer's first byte is there   (H's success)
+ *   shim_head        the final head is there          (a stream's settles a probe)
+ *   shim_watch       bytes of the answer's body       (an error in a good answer counts)
  *   shim_obeyed      it does not go                   (a refusal that is kept is counted)
  *   shim_response    the synthetic answer
  *   shim_settle      how did it end?                  (exactly once per admission)
@@ -152,6 +154,30 @@ enum shim_verdict shim_admit_model(struct shim_call *call);
  * call goes on; but of an LLM call with scope = host, whose end tells. Harmless when nothing is
  * admitted, and when asked again. */
 void shim_received(struct shim_call *call);
+
+/* Step 3c, for a layer that sees the answer's body. Is there something to be seen in that of an
+ * admitted call? Of LLM calls alone. */
+bool shim_watches(const struct shim_call *call);
+
+/* The final head, not a redirect's that is followed: its Content-Type and Content-Encoding,
+ * SPAN_NONE where there is none, or where the layer gets the body decoded. A good one of a stream
+ * settles a probe of M at once, as DESIGN says; the call is to be settled all the same. False: the
+ * body's bytes say nothing, shim_watch needs none. */
+bool shim_head(struct shim_call *call, unsigned status, struct span type, struct span encoding);
+
+/* Bytes of the body as the program gets them, without transfer coding, in order, each once. False:
+ * no more are needed. Harmless without shim_head. */
+bool shim_watch(struct shim_call *call, struct span bytes);
+
+/* The same where the program may refuse bytes that it is shown, and be shown them again: what
+ * becomes of the call with them, to be said to shim_watch_taken() once they are taken. */
+#define SHIM_WATCHED_SIZE 192
+struct shim_watched {
+    _Alignas(8) unsigned char opaque[SHIM_WATCHED_SIZE];
+};
+void shim_watch_ahead(const struct shim_call *call, struct span bytes,
+                      struct shim_watched *watched);
+bool shim_watch_taken(struct shim_call *call, const struct shim_watched *watched);
 
 /* Step 4, after SHIM_REFUSED, when the call is indeed kept from going: counts and logs it, once. A
  * layer that finds that it cannot keep it (it is no call after all) does not ask. */

@@ -53,6 +53,17 @@ static void settle_side(struct call *call, struct call_side *side, enum breaker_
     call_log_change(call, model, &change);
 }
 
+void call_settle_provisionally(struct call *call, struct call_side *side)
+{
+    const struct breaker_extra extra = {.provisional = true};
+    uint64_t now = process_clock->boot_ns();
+    struct call_change change = {.now = breaker_tick(now), .before = slot_word(side->slot)};
+
+    change.change = slot_settle(side->slot, &side->ticket, BREAKER_SUCCESS, change.now,
+                                &side->policy.breaker, &extra);
+    call_log_change(call, side == &call->model, &change);
+}
+
 /* The healthy case: good ends of a breaker that has nothing to forget are counted, and no more.
  * With a failure_rate they are of its window, too. */
 static bool settle_clean(struct call_side *side, enum breaker_outcome outcome)
@@ -67,16 +78,21 @@ static bool settle_clean(struct call_side *side, enum breaker_outcome outcome)
     return true;
 }
 
-static struct outcome judge(const struct call *call, const struct call_end *end)
+const struct outcome_policy *call_outcome_policy(const struct call *call)
 {
-    const struct outcome_policy *policy =
-        call->model.admitted ? &call->model.policy.outcome : &call->host.policy.outcome;
+    return call->model.admitted ? &call->model.policy.outcome : &call->host.policy.outcome;
+}
+
+static struct outcome judge(struct call *call, const struct call_end *end)
+{
+    const struct outcome_policy *policy = call_outcome_policy(call);
     struct outcome outcome = outcome_of(end, policy);
     bool failed = outcome.host == BREAKER_FAILURE || outcome.model == BREAKER_FAILURE;
 
     if (failed && outcome.cause != CAUSE_STATUS && was_suspended(call))
-        return (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
-                                .model = BREAKER_NEUTRAL};
+        outcome = (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
+                                   .model = BREAKER_NEUTRAL};
+    outcome_heed_body(&outcome, end, stream_end(&call->stream), policy);
     return outcome;
 }
 

@@ -9,14 +9,13 @@ const char *outcome_cause_name(enum outcome_cause cause)
         [CAUSE_CONNECT] = "connect", [CAUSE_HANDSHAKE] = "handshake",
         [CAUSE_BROKEN] = "broken",   [CAUSE_TIMEOUT] = "timeout",
         [CAUSE_HANG] = "hang",       [CAUSE_CONNECT_HANG] = "connect_hang",
-        [CAUSE_MANUAL] = "manual",
+        [CAUSE_MANUAL] = "manual",   [CAUSE_STREAM] = "stream",
     };
 
     return (size_t)cause < sizeof names / sizeof *names ? names[cause] : "unknown";
 }
 
-/* What a final head says of the model. */
-static enum breaker_outcome of_status(unsigned status, const struct outcome_policy *policy)
+enum breaker_outcome outcome_of_status(unsigned status, const struct outcome_policy *policy)
 {
     if (status_set_has(&policy->neutral_status, status))
         return BREAKER_NEUTRAL;
@@ -50,7 +49,7 @@ static struct outcome neutral(const struct call_end *end)
 /* A neutral head says that the request was at fault; its body may end as it likes. */
 static bool request_at_fault(const struct call_end *end, const struct outcome_policy *policy)
 {
-    return end->status != 0 && of_status(end->status, policy) == BREAKER_NEUTRAL;
+    return end->status != 0 && outcome_of_status(end->status, policy) == BREAKER_NEUTRAL;
 }
 
 static bool is_connecting(const struct call_end *end)
@@ -83,7 +82,7 @@ static struct outcome by_kind(const struct call_end *end, const struct outcome_p
 {
     switch (end->kind) {
     case END_COMPLETE:
-        return model_said(end, of_status(end->status, policy), CAUSE_STATUS);
+        return model_said(end, outcome_of_status(end->status, policy), CAUSE_STATUS);
     case END_CONNECT:
         return host_failed(CAUSE_CONNECT);
     case END_HANDSHAKE:
@@ -111,7 +110,7 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
     if ((end->status == 101 ||
          (end->status != 0 && status_set_has(&policy->failure_status, end->status))) &&
         end->kind != END_LOCAL && end->kind != END_UNSENT)
-        outcome = model_said(end, of_status(end->status, policy), CAUSE_STATUS);
+        outcome = model_said(end, outcome_of_status(end->status, policy), CAUSE_STATUS);
     else
         outcome = by_kind(end, policy);
     if (end->redirected_away) { /* what another host did says nothing of the first one's model */
@@ -120,4 +119,17 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
         outcome.cause = CAUSE_NONE;
     }
     return outcome;
+}
+
+void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum stream_state said,
+                       const struct outcome_policy *policy)
+{
+    if (said == STREAM_BLIND || said == STREAM_RUNNING || end->redirected_away ||
+        outcome_of_status(end->status, policy) != BREAKER_SUCCESS)
+        return;
+    outcome->host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL;
+    outcome->model = said == STREAM_OVER      ? BREAKER_SUCCESS
+                     : said == STREAM_FAILURE ? BREAKER_FAILURE
+                                              : BREAKER_NEUTRAL;
+    outcome->cause = said == STREAM_FAILURE ? CAUSE_STREAM : CAUSE_NONE;
 }

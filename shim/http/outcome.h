@@ -8,6 +8,7 @@
 #define BREAKER_HTTP_OUTCOME_H
 
 #include "core/breaker.h"
+#include "http/stream_state.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -56,6 +57,7 @@ enum outcome_cause {
     CAUSE_HANG = 6,         /* "hang" */
     CAUSE_CONNECT_HANG = 7, /* "connect_hang" */
     CAUSE_MANUAL = 8,       /* "manual" */
+    CAUSE_STREAM = 9,       /* "stream": an error inside the body of a good answer */
 };
 const char *outcome_cause_name(enum outcome_cause cause); /* static; "unknown" for others */
 
@@ -97,6 +99,15 @@ struct outcome {
     enum outcome_cause cause; /* of whichever failed, else CAUSE_NONE */
 };
 struct outcome outcome_of(const struct call_end *end, const struct outcome_policy *policy);
+
+/* What a final head says of the model. */
+enum breaker_outcome outcome_of_status(unsigned status, const struct outcome_policy *policy);
+
+/* The body of a good answer has the last word: however its connection ended, an error in it is the
+ * provider's failure, the caller's own (neutral) or a rate limit (neutral, as a 429), and a stream
+ * that said its end is a success. *outcome is of outcome_of(). */
+void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum stream_state said,
+                       const struct outcome_policy *policy);
 
 /* H's where it is the one breaker of an LLM call (scope = host): what either failed by is its
  * failure, the model's success its success. A first byte alone is none: it comes before a 500, too.

@@ -3,47 +3,21 @@
 #include "http/encoding.h"
 #include "http/stream_parts.h"
 
-enum kind {
-    KIND_NONE,
-    KIND_EVENTS,    /* text/event-stream */
-    KIND_DOCUMENT,  /* application/json */
-    KIND_DOCUMENTS, /* one a line */
-    KIND_FRAMES,
-};
-
 _Static_assert(sizeof(struct stream) <= 1536, "small enough to be copied for each piece");
 
-/* --- which kind of body ---------------------------------------------------------------------- */
-
-static enum kind kind_of(struct span type)
+void stream_init_kind(struct stream *stream, enum api api, unsigned status, enum content_kind kind,
+                      bool encoded)
 {
-    static const struct {
-        struct span type;
-        enum kind kind;
-    } types[] = {
-        {SPAN_LIT("text/event-stream"), KIND_EVENTS},
-        {SPAN_LIT("application/json"), KIND_DOCUMENT},
-        {SPAN_LIT("application/x-ndjson"), KIND_DOCUMENTS},
-        {SPAN_LIT("application/stream+json"), KIND_DOCUMENTS},
-        {SPAN_LIT("application/vnd.amazon.eventstream"), KIND_FRAMES},
-    };
-    const char *parameters = type.len > 0 ? memchr(type.ptr, ';', type.len) : NULL;
-
-    if (parameters)
-        type.len = (size_t)(parameters - type.ptr);
-    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (span_ieq(span_trim(type), types[i].type))
-            return types[i].kind;
-    return KIND_NONE;
+    *stream = (struct stream){.ollama = api == API_OLLAMA};
+    if (!encoded && status >= 200 && status <= 299)
+        stream->kind = (uint8_t)kind;
+    stream_set(stream, stream->kind == CONTENT_OTHER ? STREAM_BLIND : STREAM_RUNNING);
 }
 
 void stream_init(struct stream *stream, enum api api, unsigned status, struct span type,
                  struct span encoding)
 {
-    *stream = (struct stream){.ollama = api == API_OLLAMA};
-    if (encoding_is_plain(encoding) && status >= 200 && status <= 299)
-        stream->kind = (uint8_t)kind_of(type);
-    stream_set(stream, stream->kind == KIND_NONE ? STREAM_BLIND : STREAM_RUNNING);
+    stream_init_kind(stream, api, status, content_kind_of(type), !encoding_is_plain(encoding));
 }
 
 /* --- what decides ---------------------------------------------------------------------------- */
@@ -59,7 +33,7 @@ void stream_judge_document(struct stream *stream)
 {
     if (json_error_seen(&stream->json))
         stream_fail(stream, json_error_kind(&stream->json));
-    else if (stream->kind == KIND_DOCUMENTS && stream->ollama && json_error_done(&stream->json))
+    else if (stream->kind == CONTENT_DOCUMENTS && stream->ollama && json_error_done(&stream->json))
         stream_set(stream, STREAM_OVER);
     stream->json = (struct json_error){0};
 }
@@ -107,20 +81,20 @@ enum stream_state stream_feed(struct stream *stream, struct span bytes)
 {
     if (stream->state != STREAM_RUNNING)
         return stream_state(stream);
-    switch ((enum kind)stream->kind) {
-    case KIND_EVENTS:
+    switch ((enum content_kind)stream->kind) {
+    case CONTENT_EVENTS:
         stream_feed_lines(stream, bytes);
         break;
-    case KIND_DOCUMENT:
+    case CONTENT_DOCUMENT:
         feed_document(stream, bytes);
         break;
-    case KIND_DOCUMENTS:
+    case CONTENT_DOCUMENTS:
         feed_documents(stream, bytes);
         break;
-    case KIND_FRAMES:
+    case CONTENT_FRAMES:
         feed_frames(stream, bytes);
         break;
-    case KIND_NONE:
+    case CONTENT_OTHER:
         break;
     }
     return stream_state(stream);
@@ -130,9 +104,9 @@ enum stream_state stream_end(struct stream *stream)
 {
     if (stream->state != STREAM_RUNNING)
         return stream_state(stream);
-    if (stream->kind == KIND_EVENTS)
+    if (stream->kind == CONTENT_EVENTS)
         stream_end_lines(stream);
-    else if (stream->kind == KIND_DOCUMENT || stream->kind == KIND_DOCUMENTS)
+    else if (stream->kind == CONTENT_DOCUMENT || stream->kind == CONTENT_DOCUMENTS)
         stream_judge_document(stream);
     return stream_state(stream);
 }

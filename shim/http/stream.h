@@ -27,19 +27,11 @@
 #ifndef BREAKER_HTTP_STREAM_H
 #define BREAKER_HTTP_STREAM_H
 
+#include "http/content.h"
 #include "http/event_frames.h"
 #include "http/json_error.h"
 #include "http/shape.h"
-
-enum stream_state {
-    STREAM_BLIND,   /* nothing is to be seen in it, or nothing more: the transport's end tells */
-    STREAM_RUNNING, /* neither an error so far nor the end */
-    STREAM_OVER,    /* its clean end was there; whatever follows says nothing */
-    /* An error; the first one stays. */
-    STREAM_FAILURE, /* the provider's trouble, or not known to be anything else */
-    STREAM_CALLER,  /* the request's own fault: neutral */
-    STREAM_RATE,    /* a rate limit or a spent quota: as a 429 */
-};
+#include "http/stream_state.h"
 
 /* Private: lines of text/event-stream. */
 #define STREAM_EVENT_MAX 23 /* no longer event name means anything */
@@ -62,7 +54,7 @@ struct stream_lines {
 struct stream {
     uint8_t state; /* enum stream_state */
     /* private from here */
-    uint8_t kind;
+    uint8_t kind; /* enum content_kind */
     bool ollama;
     struct json_error json;
     union {
@@ -75,6 +67,9 @@ struct stream {
  * Content-Encoding (SPAN_NONE: none; anything but "identity" cannot be read). */
 void stream_init(struct stream *stream, enum api api, unsigned status, struct span type,
                  struct span encoding);
+/* The same where what these two say is known already. `encoded`: it cannot be read. */
+void stream_init_kind(struct stream *stream, enum api api, unsigned status, enum content_kind kind,
+                      bool encoded);
 
 /* Bytes of the body, without transfer coding. The state depends on the bytes alone, not on how they
  * are cut. */

@@ -247,6 +247,7 @@ static void test_cause_names(void **state)
     assert_string_equal(outcome_cause_name(CAUSE_HANG), "hang");
     assert_string_equal(outcome_cause_name(CAUSE_CONNECT_HANG), "connect_hang");
     assert_string_equal(outcome_cause_name(CAUSE_MANUAL), "manual");
+    assert_string_equal(outcome_cause_name(CAUSE_STREAM), "stream");
     assert_string_equal(outcome_cause_name((enum outcome_cause)200), "unknown");
     assert_string_equal(outcome_cause_name((enum outcome_cause) - 1), "unknown");
 }
