@@ -1,5 +1,6 @@
 #include "flow_exchange.h"
 
+#include "call.h"
 #include "http/url.h"
 #include "process.h"
 
@@ -159,7 +160,7 @@ void flow_await_response(struct shim_flow *flow)
 {
     http_head_init_response(&flow->response);
     flow->in_response = false;
-    flow->tail_len = 0;
+    flow->watches = false;
 }
 
 void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
@@ -171,6 +172,14 @@ void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
         shim_received(flow->connect);
         shim_drop(flow->connect); /* nothing more is to be heard of it */
     }
+}
+
+void flow_head(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    const struct http_head_facts *head = &flow->response.facts;
+
+    flow->watches = exchange->judged && call_head(&exchange->call, head->status,
+                                                  (enum content_kind)head->content, head->encoded);
 }
 
 /* A clock is asked only where it can matter. */

@@ -21,6 +21,8 @@ void flow_ask(struct shim_flow *flow, struct shim_exchange *exchange);
 
 void flow_await_response(struct shim_flow *flow);
 void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange);
+/* The final head of its response is there. */
+void flow_head(struct shim_flow *flow, struct shim_exchange *exchange);
 /* Its response is whole: settles, makes room. */
 void flow_answered(struct shim_flow *flow, struct shim_exchange *exchange);
 void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum call_end_kind kind,

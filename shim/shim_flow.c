@@ -149,25 +149,8 @@ static void take_head(struct shim_flow *flow, struct shim_exchange *exchange)
     } else {
         http_body_init_response(&flow->response_body, &flow->response.facts, exchange->head_only);
         flow->in_response = true;
+        flow_head(flow, exchange);
     }
-}
-
-static void keep_tail(struct shim_flow *flow, struct span payload)
-{
-    size_t kept = flow->tail_len;
-
-    if (payload.len == 0)
-        return;
-    if (payload.len >= SHIM_FLOW_TAIL) {
-        payload = span_skip(payload, payload.len - SHIM_FLOW_TAIL);
-        kept = 0;
-    } else if (kept + payload.len > SHIM_FLOW_TAIL) {
-        size_t gone = kept + payload.len - SHIM_FLOW_TAIL;
-        kept -= gone;
-        memmove(flow->tail, flow->tail + gone, kept);
-    }
-    memcpy(flow->tail + kept, payload.ptr, payload.len);
-    flow->tail_len = (uint8_t)(kept + payload.len);
 }
 
 static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchange,
@@ -188,7 +171,8 @@ static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchang
         }
     } else {
         taken = http_body_feed(&flow->response_body, bytes, &payload);
-        keep_tail(flow, payload);
+        if (flow->watches && payload.len > 0)
+            flow->watches = shim_watch(&exchange->call, payload);
         if (flow->response_body.state == HTTP_BODY_ALIEN) {
             flow_settle(flow, exchange, END_BROKEN, PHASE_BODY);
             flow_lose(flow);
@@ -278,24 +262,6 @@ void shim_flow_answer_taken(struct shim_flow *flow, size_t count)
  * --------------------------------------------------------------------------------------
  */
 
-/* Did a stream say that it is at its end? Some clients close at that event, with the last chunk
- * still on its way: openai-python. Inside the text of a model there are no line ends. */
-static bool said_its_last(const struct shim_flow *flow)
-{
-    static const struct span done = SPAN_LIT("data: [DONE]"),
-                             stop = SPAN_LIT("event: message_stop");
-    struct span tail = span_of(flow->tail, flow->tail_len);
-
-    while (tail.len > 0 && (tail.ptr[tail.len - 1] == '\n' || tail.ptr[tail.len - 1] == '\r'))
-        tail.len--;
-    if (span_ends(tail, done))
-        return tail.len == done.len || tail.ptr[tail.len - done.len - 1] == '\n';
-    for (size_t at = 0; at + stop.len <= tail.len; at++)
-        if ((at == 0 || tail.ptr[at - 1] == '\n') && span_starts(span_skip(tail, at), stop))
-            return true;
-    return false;
-}
-
 #define STALE_NS CLOCK_NS_PER_S
 
 static void end_oldest(struct shim_flow *flow, struct shim_exchange *exchange,
@@ -303,9 +269,7 @@ static void end_oldest(struct shim_flow *flow, struct shim_exchange *exchange,
 {
     enum call_phase phase = flow->in_response ? PHASE_BODY : PHASE_WAITING;
 
-    if (flow->in_response && said_its_last(flow))
-        flow_settle(flow, exchange, END_COMPLETE, phase);
-    else if (end == SHIM_FLOW_CLOSE && !flow->send_failed)
+    if (end == SHIM_FLOW_CLOSE && !flow->send_failed)
         flow_settle(flow, exchange, END_ABORTED, phase);
     else if (end == SHIM_FLOW_EOF && flow->in_response && flow->response_body.until_close)
         flow_settle(flow, exchange, END_COMPLETE, phase);

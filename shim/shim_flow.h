@@ -27,9 +27,6 @@
 /* Requests under way on one connection (pipelining). With more it is lost. */
 #define SHIM_FLOW_DEPTH 8
 
-/* So much of a body's end is kept, for the last event of a stream. */
-#define SHIM_FLOW_TAIL 128
-
 /* One request and its response. Private. */
 struct shim_exchange {
     bool judged;    /* shim_open took it */
@@ -52,6 +49,7 @@ struct shim_flow {
     enum shim_flow_state state;
     bool in_request, in_response;    /* their heads are read, their bodies are not */
     bool send_failed;                /* set by the layer: a write said that the peer is gone */
+    bool watches;                    /* the door wants the response's body */
     bool diverted;                   /* the peer is another than the requests' heads name */
     uint16_t port;                   /* of the peer, for a request that names no host */
     struct span host;                /* of the peer, borrowed */
@@ -67,9 +65,7 @@ struct shim_flow {
     uint64_t at;    /* bytes of the write under way that were looked at */
     uint64_t began; /* where in it the request under way began */
     uint64_t before_refused; /* bytes of earlier requests that are still to leave */
-    uint8_t tail_len;
-    char tail[SHIM_FLOW_TAIL]; /* last bytes of the body under way */
-    size_t answered;           /* bytes of the answer that the program has */
+    size_t answered;         /* bytes of the answer that the program has */
     struct http_head request, response;
     struct http_body request_body, response_body;
     struct shim_exchange exchanges[SHIM_FLOW_DEPTH];

@@ -17,6 +17,8 @@ static void init(struct http_head *head)
     facts->status = 0;
     facts->minor = 0;
     facts->has_length = facts->chunked = facts->coded = false;
+    facts->content = CONTENT_OTHER;
+    facts->encoded = false;
     facts->close = facts->upgrade = facts->absolute = false;
     facts->length = 0;
     facts->retry_is_date = false;

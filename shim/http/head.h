@@ -13,6 +13,7 @@
 #define BREAKER_HTTP_HEAD_H
 
 #include "base/span.h"
+#include "http/content.h"
 
 #include <stdint.h>
 
@@ -37,6 +38,8 @@ struct http_head_facts {
                                 connection (responses), ALIEN in a request */
     bool close;              /* Connection: close, or HTTP/1.0 without keep-alive */
     bool upgrade;            /* Connection: upgrade together with an Upgrade header */
+    uint8_t content;         /* responses: enum content_kind of Content-Type */
+    bool encoded;            /* responses: a Content-Encoding that is not "identity" */
     bool absolute;           /* request target in absolute form: for a proxy */
     uint64_t length;         /* of Content-Length */
     bool retry_is_date;      /* responses: Retry-After is an IMF-fixdate, and the best there is */

@@ -1,4 +1,5 @@
 /* The header lines: where they end, which of them are read, and what they say. */
+#include "http/encoding.h"
 #include "http/head_parts.h"
 
 /* Takes what a line says, without blanks at its ends; false: it cannot be followed. */
@@ -117,6 +118,20 @@ static bool read_connection(struct http_head *head, struct span list)
     return true;
 }
 
+static bool read_content_type(struct http_head *head, struct span type)
+{
+    if (head->response)
+        head->facts.content = (uint8_t)content_kind_of(type);
+    return true;
+}
+
+static bool read_content_encoding(struct http_head *head, struct span list)
+{
+    if (head->response && !encoding_is_plain(list))
+        head->facts.encoded = true;
+    return true;
+}
+
 static bool read_upgrade(struct http_head *head, struct span value)
 {
     (void)value;
@@ -153,7 +168,9 @@ struct field {
 /* By first letter: field_of. */
 static const struct field fields[] = {
     {SPAN_LIT("content-length"), read_content_length},
+    {SPAN_LIT("content-type"), read_content_type},
     {SPAN_LIT("connection"), read_connection},
+    {SPAN_LIT("content-encoding"), read_content_encoding},
     {SPAN_LIT("host"), read_host},
     {SPAN_LIT("retry-after"), read_retry_after},
     {SPAN_LIT("retry-after-ms"), read_retry_after_ms},
@@ -165,8 +182,8 @@ static const struct field fields[] = {
 
 /* The first of them that begins with the letter. */
 static const struct field *const by_letter[32] = {
-    ['c' & 31] = &fields[0], ['h' & 31] = &fields[2], ['r' & 31] = &fields[3],
-    ['t' & 31] = &fields[5], ['u' & 31] = &fields[6], ['x' & 31] = &fields[7],
+    ['c' & 31] = &fields[0], ['h' & 31] = &fields[4], ['r' & 31] = &fields[5],
+    ['t' & 31] = &fields[7], ['u' & 31] = &fields[8], ['x' & 31] = &fields[9],
 };
 
 /* The letters they begin with, in either case, of lines that are read in a request (no Retry-After)

@@ -266,7 +266,8 @@ static void write_answer(struct connection *conn)
     if (way < 3 || asked->head_only)
         add(text, "Content-Length: 12\r\n");
     else if (way < 7)
-        add(text, "Transfer-Encoding: chunked\r\n");
+        add(text, "content-type: Text/event-stream;charset=utf-8\r\n"
+                  "Transfer-Encoding: chunked\r\n");
     add(text, "\r\n");
     asked->answer_headed = text->len;
     asked->until_close = way == 7 && !asked->head_only;
