@@ -73,6 +73,8 @@ void curl_call_prepare(struct easy *easy)
         ask_for_errors(easy);
     if (shim_model_pending(easy->active))
         curl_read_watch(easy);
+    if (shim_watches(easy->active))
+        curl_write_watch(easy);
 }
 
 /* No body is sent from its middle; one that was read beforehand is here. */
@@ -186,6 +188,7 @@ void curl_call_begin(struct easy *easy)
 void curl_call_put_back(struct easy *easy)
 {
     curl_detour_leave(easy);
+    curl_write_leave(easy);
     curl_options_restore(&easy->options, easy->real, easy->handle);
     if (easy->synthetic)
         curl_synth_finish(easy);

@@ -62,6 +62,8 @@ struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);
 /* Did a byte of a request leave? */
 bool curl_facts_sent(const struct easy *easy);
+/* Did a redirect that was followed lead to another host? */
+bool curl_facts_redirected_away(const struct easy *easy);
 /* Does it have, or look for, a connection: no longer in its multi's queue? */
 bool curl_facts_left_queue(const struct easy *easy);
 
@@ -76,6 +78,14 @@ bool curl_read_can_rewind(const struct easy *easy);
 bool curl_read_rewind(struct easy *easy);
 /* Asks the application's callback itself, as libcurl would. */
 size_t curl_read_application(struct easy *easy, char *buffer, size_t size);
+
+/* curl_write.c: watches what the application of an admitted LLM call receives. */
+void curl_write_watch(struct easy *easy);
+/* Not any more: its own callback is put back. Harmless when nothing is watched. */
+void curl_write_leave(struct easy *easy);
+/* Before the application sets an option: of one that has libcurl give other things to the write
+ * callback, or with other data, it is put back first. */
+void curl_write_note(struct easy *easy, CURLoption option);
 
 /* curl_synth.c: makes the handle's next transfer give shim_response(refuser). It ends as
  * CURLE_COULDNT_CONNECT where CONNECT_ONLY asked for a connection alone, or where there is no

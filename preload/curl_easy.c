@@ -83,6 +83,8 @@ CURLcode hook_easy_setopt(real_t real, CURL *handle, CURLoption option, void *va
         return real->easy_setopt(handle, option, value);
     if (option == CURLOPT_ERRORBUFFER && value) /* its own is as good as ours (curl_call.c) */
         curl_options_release(&easy->options, SHADOW_ERRORBUFFER);
+    if (easy->options.overridden > 0)
+        curl_write_note(easy, option);
     bool withheld = curl_options_withheld(&easy->options, option);
     CURLcode result = withheld ? CURLE_OK : real->easy_setopt(handle, option, value);
     if (result == CURLE_OK)

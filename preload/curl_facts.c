@@ -90,7 +90,7 @@ static bool at_the_proxy(const struct easy *easy, enum call_end_kind kind, enum 
     return phase < (kind == END_BROKEN ? PHASE_BODY : PHASE_WAITING) && curl_proxy_used(easy);
 }
 
-static bool redirected_away(const struct easy *easy)
+bool curl_facts_redirected_away(const struct easy *easy)
 {
     struct shim_request first, last;
     const char *effective = NULL;
@@ -262,7 +262,7 @@ static struct call_end end_of(const struct easy *easy, enum call_end_kind kind, 
         .status = status,
         .byte_received = status != 0 || info_long(easy, CURLINFO_RESPONSE_CODE) > 0,
         .paused = easy->paused,
-        .redirected_away = redirected_away(easy),
+        .redirected_away = curl_facts_redirected_away(easy),
         .age_ns = age_of(easy, total_ns),
         .retry_after_ms =
             retry_after < UINT32_MAX / 1000 ? (uint32_t)retry_after * 1000 : UINT32_MAX,
@@ -279,7 +279,7 @@ struct call_end curl_facts_end(struct easy *easy, CURLcode result)
                                  .phase = PHASE_BODY,
                                  .status = (uint16_t)status,
                                  .byte_received = true,
-                                 .redirected_away = redirected_away(easy)};
+                                 .redirected_away = curl_facts_redirected_away(easy)};
     last = final_status(easy, status, result);
     return end_of(easy, kind_of(easy, result, last), last,
                   info_offset(easy, CURLINFO_TOTAL_TIME_T) * 1000);

@@ -31,6 +31,11 @@ enum option_kind { KIND_LONG, KIND_STRING, KIND_POINTER, KIND_BLOB };
     SHADOW(HTTPPOST, POINTER)                                                                      \
     SHADOW(POSTFIELDSIZE_LARGE, LONG)                                                              \
     SHADOW(INFILESIZE_LARGE, LONG)                                                                 \
+    SHADOW(WRITEFUNCTION, POINTER)                                                                 \
+    SHADOW(WRITEDATA, POINTER)                                                                     \
+    SHADOW(HEADER, LONG)                                                                           \
+    SHADOW(HEADERFUNCTION, POINTER)                                                                \
+    SHADOW(HEADERDATA, POINTER)                                                                    \
     SHADOW(READFUNCTION, POINTER)                                                                  \
     SHADOW(READDATA, POINTER)                                                                      \
     SHADOW(SEEKFUNCTION, POINTER)                                                                  \
@@ -168,8 +173,12 @@ static inline void curl_options_restore(struct curl_options *options, real_t rea
         curl_options_restore_all(options, real, easy);
 }
 
-/* The same for `copy`, a handle that libcurl duplicated from that of `options` and that carries our
- * values. Needs no memory of ours. */
+/* This one alone, if it is overridden; none that shares a field of libcurl's with another. */
+void curl_options_put_back(struct curl_options *options, real_t real, CURL *easy,
+                           enum shadow_index index);
+
+/* The same as restore for `copy`, a handle that libcurl duplicated from that of `options` and that
+ * carries our values. Needs no memory of ours. */
 void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy);
 /* Lets the option go without putting it back: the application's own setopt is about to. */
 void curl_options_release(struct curl_options *options, enum shadow_index index);

@@ -24,6 +24,8 @@ static void *default_of(enum shadow_index index)
         return (void *)(intptr_t)2;
     case SHADOW_READDATA:
         return stdin;
+    case SHADOW_WRITEDATA:
+        return stdout;
     default:
         return NULL;
     }
@@ -136,6 +138,15 @@ void curl_options_release(struct curl_options *options, enum shadow_index index)
 
     options->overridden -= value->overridden || value->guarded;
     value->overridden = value->guarded = false;
+}
+
+void curl_options_put_back(struct curl_options *options, real_t real, CURL *easy,
+                           enum shadow_index index)
+{
+    if (!options->value[index].overridden)
+        return;
+    put_back(options, real, easy, index);
+    curl_options_release(options, index);
 }
 
 void curl_options_allow_http(struct curl_options *options, real_t real, CURL *easy)

@@ -67,6 +67,8 @@ struct easy {
     bool fails_over; /* when it cannot connect, it may go to a fallback */
     bool prepared;   /* `superseded`, and what follows is prepared already */
     bool paused;
+    bool headed, watching; /* of the body that our write callback sees: its head is known; the door
+                              wants more of it */
     struct easy *next_unread; /* in multi->unread, while `done_unread` */
     bool done_unread;
     bool stranded;               /* libcurl did not take it back for our answer: ours to remove */

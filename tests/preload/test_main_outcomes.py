@@ -168,7 +168,6 @@ def test_an_old_timeout_in_the_body_is_a_failure(provider, curl, breaker_env):
     assert streak(breaker_env, provider.key("m")) == 1
 
 
-@pytest.mark.xfail(strict=True, reason="response bodies, and with them pauses, are not watched yet: issue of the streams")
 def test_a_paused_transfer_is_no_hang(provider, breaker_env, streak_of_two):
     breaker_env.configure(timeout_after=0.2)
     streak_of_two()

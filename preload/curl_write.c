@@ -1,0 +1,103 @@
+/*
+ * curl_write.c - what the application receives: an error inside a good answer counts (shim.h,
+ * shim_watch), and a transfer that its write callback pauses is neither a stall nor a hang.
+ *
+ * Our callback stands before the application's from admission to the end of the transfer, of LLM
+ * calls alone. What the application sets meanwhile is kept in the shadow, and asked for each time,
+ * as libcurl does. The bytes pass as they are; those that the application does not take come again,
+ * and are looked at again.
+ *
+ * Where head lines come by the same callback they cannot be told from the body, or come with other
+ * data than ours (FIELD-NOTES 2.7): such a transfer is not watched.
+ */
+#include "curl_call.h"
+#include "guard.h"
+
+#include <stdio.h>
+
+/* libcurl's default is fwrite, to stdout. */
+static size_t write_application(const struct easy *easy, char *bytes, size_t size, size_t count)
+{
+    const struct shadow_value *value = easy->options.value;
+    curl_write_callback write = (curl_write_callback)value[SHADOW_WRITEFUNCTION].pointer;
+    void *data = value[SHADOW_WRITEDATA].set ? value[SHADOW_WRITEDATA].pointer : stdout;
+
+    return write ? write(bytes, size, count, data) : fwrite(bytes, size, count, data);
+}
+
+/* The body begins: its head is the final one, libcurl shows no other's body. */
+static void take_head(struct easy *easy)
+{
+    long status = 0;
+    const char *type = NULL;
+
+    easy->headed = true;
+    if (curl_facts_redirected_away(easy)) /* another host's says nothing of the first */
+        return;
+    easy->real->easy_getinfo(easy->handle, CURLINFO_RESPONSE_CODE, &status);
+    easy->real->easy_getinfo(easy->handle, CURLINFO_CONTENT_TYPE, &type);
+    if (shim_is_probe(easy->active))
+        shim_received(easy->active);
+    /* An encoded body is decoded here, or is noise in which no event is found. */
+    easy->watching =
+        shim_head(easy->active, (unsigned)status, type ? span_str(type) : SPAN_NONE, SPAN_NONE);
+}
+
+static void look_ahead(struct easy *easy, struct span bytes, struct shim_watched *watched)
+{
+    if (!easy->headed)
+        take_head(easy);
+    if (easy->watching)
+        shim_watch_ahead(easy->active, bytes, watched);
+}
+
+static size_t write_watched(char *bytes, size_t size, size_t count, void *data)
+{
+    struct easy *easy = data;
+    struct shim_watched watched;
+
+    if (!easy->headed || easy->watching) /* before the application may change them */
+        GUARD_ERRNO(look_ahead(easy, span_of(bytes, size * count), &watched));
+    size_t taken = write_application(easy, bytes, size, count);
+
+    if (taken == CURL_WRITEFUNC_PAUSE)
+        easy->paused = true;
+    else if (easy->watching && taken == size * count)
+        easy->watching = shim_watch_taken(easy->active, &watched);
+    return taken;
+}
+
+/* Do head lines come by the write callback? */
+static bool shows_heads(const struct shadow_value *value)
+{
+    return value[SHADOW_HEADER].number != 0 ||
+           (value[SHADOW_HEADERDATA].pointer && !value[SHADOW_HEADERFUNCTION].pointer);
+}
+
+void curl_write_watch(struct easy *easy)
+{
+    struct curl_options *options = &easy->options;
+    const curl_write_callback watched = write_watched;
+
+    if (options->no_body || options->value[SHADOW_CONNECT_ONLY].number != 0 ||
+        shows_heads(options->value))
+        return;
+    easy->headed = easy->watching = false;
+    curl_options_override(options, easy->real, easy->handle, SHADOW_WRITEDATA, easy);
+    if (options->value[SHADOW_WRITEDATA].overridden)
+        curl_options_override(options, easy->real, easy->handle, SHADOW_WRITEFUNCTION,
+                              (void *)watched);
+}
+
+void curl_write_leave(struct easy *easy)
+{
+    curl_options_put_back(&easy->options, easy->real, easy->handle, SHADOW_WRITEFUNCTION);
+    curl_options_put_back(&easy->options, easy->real, easy->handle, SHADOW_WRITEDATA);
+}
+
+void curl_write_note(struct easy *easy, CURLoption option)
+{
+    if (option == CURLOPT_HEADER || option == CURLOPT_HEADERDATA ||
+        option == CURLOPT_HEADERFUNCTION)
+        GUARD_ERRNO(curl_write_leave(easy));
+}
