@@ -2,7 +2,6 @@
 
 #include "call.h"
 #include "http/url.h"
-#include "process.h"
 
 void flow_lose(struct shim_flow *flow)
 {
@@ -99,6 +98,15 @@ static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *ex
     return shim_open(&exchange->call, &request);
 }
 
+/* Of a key in the query nothing is known. */
+static void tell_credential(struct shim_call *shim_call, const struct http_head_facts *head)
+{
+    struct call *call = call_of(shim_call);
+
+    call->credential = head->credential;
+    call->credential_known = head->credential != 0 || !head->has_query;
+}
+
 void flow_open(struct shim_flow *flow)
 {
     struct shim_exchange *exchange = exchange_numbered(flow, 0);
@@ -113,6 +121,8 @@ void flow_open(struct shim_flow *flow)
     exchange->proxied = head->absolute && !is_for_peer(flow, head);
     exchange->asked = exchange->received = false;
     enum shim_need need = open_call(flow, exchange);
+    if (need != SHIM_UNCOVERED)
+        tell_credential(&exchange->call, head);
     exchange->decided = need != SHIM_NEEDS_BODY;
     exchange->judged = need != SHIM_UNCOVERED;
     flow->uploading = exchange->judged ? exchange : NULL;

@@ -233,7 +233,7 @@ void shim_credential(struct shim_call *shim_call, struct span credential)
 
     call->credential_known = true;
     if (credential.len > 0)
-        call->credential = hash64(credential.ptr, credential.len, call->credential);
+        call->credential = credential_hash(call->credential, credential);
 }
 
 bool shim_credential_header(struct shim_call *shim_call, struct span line)

@@ -6,6 +6,11 @@
 
 #include "base/span.h"
 
+#include <stdint.h>
+
+/* What is kept of it: 0, or the same of a part before it, and then this part. Never 0. */
+uint64_t credential_hash(uint64_t before, struct span part);
+
 /* Is this line of a head ("Name: value") the one with the key of an application: Authorization,
  * x-api-key, api-key or x-goog-api-key? *key is its value, without blanks around it and without the
  * word "Bearer". A line without a value is none, as libcurl's "Name:" and "Name;" are not sent. */

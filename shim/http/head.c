@@ -19,7 +19,8 @@ static void init(struct http_head *head)
     facts->has_length = facts->chunked = facts->coded = false;
     facts->content = CONTENT_OTHER;
     facts->encoded = false;
-    facts->close = facts->upgrade = facts->absolute = false;
+    facts->close = facts->upgrade = facts->absolute = facts->has_query = false;
+    facts->credential = 0;
     facts->length = 0;
     facts->retry_is_date = false;
     facts->retry_at_s = 0;
@@ -272,6 +273,7 @@ static size_t take_query(struct http_head *head, struct span bytes)
 {
     size_t len = 0;
 
+    head->facts.has_query = true;
     while (len < bytes.len && is_target_char(bytes.ptr[len]))
         len++;
     return len == bytes.len ? len : len + end_part(head, bytes.ptr[len]);

@@ -40,6 +40,9 @@ struct http_head_facts {
     bool upgrade;            /* Connection: upgrade together with an Upgrade header */
     uint8_t content;         /* responses: enum content_kind of Content-Type */
     bool encoded;            /* responses: a Content-Encoding that is not "identity" */
+    bool has_query;          /* requests: the target has one */
+    uint64_t credential;     /* requests: credential_hash() of the first header that is one; of a
+                                longer line than HTTP_HEAD_LINE_MAX of what fits; 0: there is none */
     bool absolute;           /* request target in absolute form: for a proxy */
     uint64_t length;         /* of Content-Length */
     bool retry_is_date;      /* responses: Retry-After is an IMF-fixdate, and the best there is */
@@ -92,6 +95,10 @@ void http_head_init_response(struct http_head *head);
 /* When a response says to come again, in ms from `wall_s` (seconds since 1970) on; 0: it does not,
  * or it is past. */
 uint32_t http_head_retry_ms(const struct http_head_facts *facts, int64_t wall_s);
+
+/* The same of the values of retry-after-ms, x-amz-retry-after and Retry-After; SPAN_NONE: there is
+ * no such header. */
+uint32_t http_retry_ms(struct span ms, struct span amz, struct span after, int64_t wall_s);
 
 /* Consumes up to the end of the head; returns how much. Nothing is consumed once DONE or ALIEN. A
  * request that cannot be one is ALIEN at the earliest byte that shows it (methods: GET HEAD POST

@@ -2,6 +2,8 @@
 #include "http/encoding.h"
 #include "http/head_parts.h"
 
+#include "http/credential.h"
+
 /* Takes what a line says, without blanks at its ends; false: it cannot be followed. */
 typedef bool read_field(struct http_head *head, struct span value);
 
@@ -198,6 +200,13 @@ static bool may_be_read(const struct http_head *head, char first)
     return (head->response ? RESPONSE_LETTERS : REQUEST_LETTERS) & LETTER(first);
 }
 
+/* Credentials too, which are of no table. */
+static bool is_looked_at(const struct http_head *head, char first)
+{
+    return may_be_read(head, first) ||
+           (!head->response && ((LETTER('a') | LETTER('x')) & LETTER(first)));
+}
+
 enum { WORD = 8 };
 
 /* Eight bytes of text against as many of a name in lower case: letters may differ in case. */
@@ -249,6 +258,17 @@ static const struct field *field_of(const struct http_head *head, struct span li
     return NULL;
 }
 
+/* Whose quota the request draws on: hashed, and nothing depends on how the line is written. */
+static bool is_credential(struct http_head *head, struct span line)
+{
+    struct span key;
+
+    if (head->response || head->facts.credential != 0 || !credential_in_header(line, &key))
+        return false;
+    head->facts.credential = credential_hash(0, key);
+    return true;
+}
+
 /* A line, not empty, or `whole` unset: the begin of one that is too long. */
 static void read_line(struct http_head *head, struct span line, bool whole)
 {
@@ -258,6 +278,10 @@ static void read_line(struct http_head *head, struct span line, bool whole)
     if (is_blank(line.ptr[0])) { /* folded: what it continues would have to be read anew */
         if (head->known)
             head_alien(head);
+        return;
+    }
+    if (is_credential(head, line)) {
+        head->known = false;
         return;
     }
     field = field_of(head, line, &colon);
@@ -330,7 +354,7 @@ size_t head_lines(struct http_head *head, struct span bytes)
         }
         at += piece.len + 1;
         if (head->line_len == 0) {
-            if ((unsigned char)piece.ptr[0] > ' ' && !may_be_read(head, piece.ptr[0]))
+            if ((unsigned char)piece.ptr[0] > ' ' && !is_looked_at(head, piece.ptr[0]))
                 head->known = false; /* most lines */
             else
                 end_of_line(head, piece);

@@ -109,19 +109,40 @@ uint32_t http_head_retry_ms(const struct http_head_facts *facts, int64_t wall_s)
     return facts->retry_is_date ? ms_until(facts->retry_at_s, wall_s) : facts->retry_after_ms;
 }
 
+static bool parse_value(unsigned source, struct span value, bool *is_date, uint32_t *ms,
+                        int64_t *when)
+{
+    *ms = 0;
+    *when = 0;
+    *is_date = !parse_number(value, source == RETRY_SECONDS ? 1000 : 1, ms);
+    return !*is_date || (source == RETRY_SECONDS && parse_date(value, when));
+}
+
+uint32_t http_retry_ms(struct span ms, struct span amz, struct span after, int64_t wall_s)
+{
+    const struct span values[] = {
+        [RETRY_NONE] = SPAN_NONE, [RETRY_SECONDS] = after, [RETRY_AMZ] = amz, [RETRY_MS] = ms};
+    uint32_t found;
+    int64_t when;
+    bool is_date;
+
+    for (unsigned source = RETRY_MS; source > RETRY_NONE; source--)
+        if (parse_value(source, span_trim(values[source]), &is_date, &found, &when))
+            return is_date ? ms_until(when, wall_s) : found;
+    return 0;
+}
+
 void head_retry(struct http_head *head, unsigned source, struct span value)
 {
     struct http_head_facts *facts = &head->facts;
-    uint32_t ms = 0;
-    int64_t when = 0;
+    bool is_date;
+    uint32_t ms;
+    int64_t when;
 
-    if (source <= head->retry_source)
-        return;
-    bool is_number = parse_number(value, source == RETRY_SECONDS ? 1000 : 1, &ms);
-    if (!is_number && (source != RETRY_SECONDS || !parse_date(value, &when)))
+    if (source <= head->retry_source || !parse_value(source, value, &is_date, &ms, &when))
         return;
     head->retry_source = (uint8_t)source;
-    facts->retry_is_date = !is_number;
+    facts->retry_is_date = is_date;
     facts->retry_at_s = when;
     facts->retry_after_ms = ms;
 }

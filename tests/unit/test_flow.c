@@ -76,6 +76,34 @@ static void expect_answer(void)
     CHECK(strstr(text, "circuit_open\"}}") == text + len - strlen("circuit_open\"}}"));
 }
 
+#define CHAT_AS(key)                                                                               \
+    "POST /v1/chat/completions HTTP/1.1\r\nHost: gpu1:8000\r\nAuthorization: Bearer " key          \
+    "\r\nContent-Length: 13\r\n\r\n{\"model\":\"m\"}"
+#define LIMITED "HTTP/1.1 429 No\r\nretry-after-ms: 17000\r\nContent-Length: 0\r\n\r\n"
+
+/* One waits; the other, and who shows none, flow on the same connection. */
+static void body_a_credential_that_waits(void)
+{
+    char text[13];
+
+    begin();
+    exchange(CHAT_AS("a"), LIMITED);
+    exchange(CHAT_AS("b"), OK);
+    exchange(CHAT("m"), OK);
+    exchange(CHAT_AS("b"), OK);
+    CHECK(offer(CHAT_AS("a"), strlen(CHAT_AS("a"))) == 0);
+    CHECK(flow.state == SHIM_FLOW_REFUSED && shim_flow_answer_due(&flow));
+    CHECK(shim_flow_answer(&flow, 0, text, 12) == 12 && memcmp(text, "HTTP/1.1 429", 12) == 0);
+    CHECK(totals_of("gpu1:8000/m").refused == 1 && totals_of("gpu1:8000/m").neutral == 1);
+    begin();
+    exchange(CHAT("m"), LIMITED);
+    exchange(CHAT_AS("b"), OK);
+    CHECK(offer(CHAT("m"), strlen(CHAT("m"))) == 0);
+    advance(17.1);
+    begin();
+    exchange(CHAT_AS("a"), OK);
+}
+
 static void body_five_failures_then_swallowed(void)
 {
     trip_by_flow(CHAT("m"));
@@ -446,6 +474,7 @@ static void body_same_heads_of_another_configuration(void)
     unlink(getenv("BREAKER_CONFIG"));
 }
 
+IN_CHILD(a_credential_that_waits, "")
 IN_CHILD(five_failures_then_swallowed, "")
 IN_CHILD(any_cut_decides_the_same, "")
 IN_CHILD(short_writes, "")
@@ -467,6 +496,7 @@ IN_CHILD(a_probe_from_connect_to_first_byte, "")
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_credential_that_waits),
         cmocka_unit_test(test_five_failures_then_swallowed),
         cmocka_unit_test(test_any_cut_decides_the_same),
         cmocka_unit_test(test_short_writes),

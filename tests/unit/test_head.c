@@ -1,5 +1,6 @@
 /* HTTP/1.x heads: what is read of them, what is let go, and the same answer however they are cut.
  */
+#include "http/credential.h"
 #include "http/head.h"
 
 #include <setjmp.h>
@@ -25,6 +26,8 @@ static void begin(struct http_head *head, bool response)
         http_head_init_request(head);
 }
 
+static bool shows_credentials;
+
 /* The facts in one line, so that a test shows what it expects and what came. */
 static const char *shown(const struct http_head *head, bool response)
 {
@@ -45,6 +48,11 @@ static const char *shown(const struct http_head *head, bool response)
     if (http_head_retry_ms(facts, WALL))
         at += snprintf(text + at, sizeof text - (size_t)at, " retry=%u",
                        http_head_retry_ms(facts, WALL));
+    if (facts->credential && shows_credentials)
+        at += snprintf(text + at, sizeof text - (size_t)at, " key=%s",
+                       facts->credential == credential_hash(0, SPAN_LIT("sk-1")) ? "sk-1" : "?");
+    if (facts->has_query && shows_credentials)
+        at += snprintf(text + at, sizeof text - (size_t)at, " query");
     snprintf(text + at, sizeof text - (size_t)at, "%s%s%s%s%s", facts->chunked ? " chunked" : "",
              facts->coded ? " coded" : "", facts->close ? " close" : "",
              facts->upgrade ? " upgrade" : "", facts->absolute ? " absolute" : "");
@@ -397,6 +405,49 @@ static void test_status_line(void **state)
     response("ICY 200 OK\r\n\r\n", "alien");
 }
 
+/* Hashed however it comes, and never a reason to lose the request. */
+static void test_credentials(void **state)
+{
+    static char text[3000], line[2000];
+
+    (void)state;
+    shows_credentials = true;
+    request("GET / HTTP/1.1\r\nAuthorization: Bearer sk-1\r\n\r\n", "GET / 1.1 @ key=sk-1");
+    request("GET / HTTP/1.1\r\nAccept: a\r\nX-A: b\r\nx-api-key:sk-1 \r\nhost: h\r\n\r\n",
+            "GET / 1.1 @h key=sk-1");
+    request("GET / HTTP/1.1\nAPI-Key: sk-1\nAuthorization: Bearer sk-2\n\n",
+            "GET / 1.1 @ key=sk-1");
+    request("GET / HTTP/1.1\nAuthorization: Bearer sk-2\nAPI-Key: sk-1\n\n", "GET / 1.1 @ key=?");
+    request("GET /?key=sk-1 HTTP/1.1\r\n\r\n", "GET / 1.1 @ query");
+    request("GET / HTTP/1.1\nAuthorization: Bearer sk-1\n more\nHost: h\n\n",
+            "GET / 1.1 @h key=sk-1");
+    request("GET / HTTP/1.1\nx-amz-retry-after: 5\nAuthorization : b\n\n", "GET / 1.1 @");
+    response("HTTP/1.1 200 OK\r\nAuthorization: Bearer sk-1\r\n\r\n", "200 1.1");
+    memset(line, 'k', sizeof line - 1);
+    snprintf(text, sizeof text, "GET / HTTP/1.1\r\nAuthorization: %s\r\nHost: h\r\n\r\n", line);
+    request(text, "GET / 1.1 @h key=?");
+    shows_credentials = false;
+}
+
+/* The same for who has the values already. */
+static void test_retry_after_of_values(void **state)
+{
+    static const struct span two = SPAN_LIT(" 2.5 "), ms = SPAN_LIT("300"), amz = SPAN_LIT("400"),
+                             bad = SPAN_LIT("soon"),
+                             date = SPAN_LIT("Sun, 06 Nov 1994 08:49:37 GMT");
+
+    (void)state;
+    assert_int_equal(http_retry_ms(SPAN_NONE, SPAN_NONE, SPAN_NONE, 0), 0);
+    assert_int_equal(http_retry_ms(SPAN_NONE, SPAN_NONE, two, 0), 2500);
+    assert_int_equal(http_retry_ms(SPAN_NONE, amz, two, 0), 400);
+    assert_int_equal(http_retry_ms(ms, amz, two, 0), 300);
+    assert_int_equal(http_retry_ms(bad, amz, two, 0), 400);
+    assert_int_equal(http_retry_ms(bad, bad, bad, 0), 0);
+    assert_int_equal(http_retry_ms(SPAN_NONE, SPAN_NONE, date, 784111770), 7000);
+    assert_int_equal(http_retry_ms(SPAN_NONE, SPAN_NONE, date, 784111778), 0);
+    assert_int_equal(http_retry_ms(date, date, SPAN_NONE, 784111770), 0);
+}
+
 static void test_retry_after(void **state)
 {
     (void)state;
@@ -730,6 +781,8 @@ int main(void)
         cmocka_unit_test(test_transfer_encoding),
         cmocka_unit_test(test_connection),
         cmocka_unit_test(test_status_line),
+        cmocka_unit_test(test_credentials),
+        cmocka_unit_test(test_retry_after_of_values),
         cmocka_unit_test(test_retry_after),
         cmocka_unit_test(test_retry_after_a_date),
         cmocka_unit_test(test_dates_as_the_c_library_counts),
