@@ -176,8 +176,10 @@ static void begin(struct easy *easy)
     enum shim_need need = open_call(easy);
     if (need == SHIM_NEEDS_BODY)
         feed_body(easy);
-    if (need != SHIM_UNCOVERED)
+    if (need != SHIM_UNCOVERED) {
+        curl_credential_tell(easy);
         admit(easy);
+    }
 }
 
 void curl_call_begin(struct easy *easy)

@@ -67,6 +67,9 @@ bool curl_facts_redirected_away(const struct easy *easy);
 /* Does it have, or look for, a connection: no longer in its multi's queue? */
 bool curl_facts_left_queue(const struct easy *easy);
 
+/* curl_credential.c: tells the door of the credential of the call that was opened. */
+void curl_credential_tell(struct easy *easy);
+
 /* curl_proxy.c: does the way to the handle's host lead through a proxy? */
 bool curl_proxy_used(const struct easy *easy);
 

@@ -250,11 +250,48 @@ bool curl_facts_left_queue(const struct easy *easy)
     return !never_connected(easy);
 }
 
+/* struct curl_header of libcurl (header.h), CURLH_HEADER, and "of the last request". */
+struct header {
+    const char *name, *value;
+    size_t amount, index;
+    unsigned origin;
+    void *anchor;
+};
+#define OF_THE_HEAD         1u
+#define OF_THE_LAST_REQUEST (-1)
+
+static struct span header_of(const struct easy *easy, const char *name)
+{
+    void *found = NULL;
+
+    if (!easy->real->easy_header ||
+        easy->real->easy_header(easy->handle, name, 0, OF_THE_HEAD, OF_THE_LAST_REQUEST, &found) !=
+            0 ||
+        !found)
+        return SPAN_NONE;
+    return span_str(((const struct header *)found)->value);
+}
+
+/* libcurl's own reading knows Retry-After only, in whole seconds. */
+static uint32_t retry_after_ms(const struct easy *easy)
+{
+    const struct shim_retry said = {
+        .ms = header_of(easy, "retry-after-ms"),
+        .amz = header_of(easy, "x-amz-retry-after"),
+        .after = header_of(easy, "retry-after"),
+    };
+    uint64_t seconds;
+
+    if (said.ms.ptr || said.amz.ptr || said.after.ptr)
+        return shim_retry_after_ms(&said);
+    seconds = info_offset(easy, CURLINFO_RETRY_AFTER);
+    return seconds < UINT32_MAX / 1000 ? (uint32_t)seconds * 1000 : UINT32_MAX;
+}
+
 static struct call_end end_of(const struct easy *easy, enum call_end_kind kind, uint16_t status,
                               uint64_t total_ns)
 {
     enum call_phase phase = phase_of(easy, status);
-    uint64_t retry_after = info_offset(easy, CURLINFO_RETRY_AFTER); /* s */
 
     return (struct call_end){
         .kind = behind_the_proxy(easy, kind, phase),
@@ -264,8 +301,7 @@ static struct call_end end_of(const struct easy *easy, enum call_end_kind kind, 
         .paused = easy->paused,
         .redirected_away = curl_facts_redirected_away(easy),
         .age_ns = age_of(easy, total_ns),
-        .retry_after_ms =
-            retry_after < UINT32_MAX / 1000 ? (uint32_t)retry_after * 1000 : UINT32_MAX,
+        .retry_after_ms = status >= 400 ? retry_after_ms(easy) : 0,
     };
 }
 

@@ -192,6 +192,13 @@ enum shim_verdict shim_exhausted(struct shim_call *call);
 #define SHIM_RESPONSE_MAX 4096
 size_t shim_response(const struct shim_call *call, char *buf, size_t size, bool head_only);
 
+/* What of an answer's head says when to come again, SPAN_NONE where it does not: retry-after-ms,
+ * x-amz-retry-after, Retry-After. In ms, for struct call_end; 0: it does not. */
+struct shim_retry {
+    struct span ms, amz, after;
+};
+uint32_t shim_retry_after_ms(const struct shim_retry *said);
+
 /* Step 5. Exactly once after SHIM_ADMITTED; harmless when nothing is admitted. */
 void shim_settle(struct shim_call *call, const struct call_end *end);
 

@@ -1,4 +1,5 @@
 #include "call.h"
+#include "http/head.h"
 
 #include <errno.h>
 
@@ -101,6 +102,11 @@ uint64_t shim_age_ns(const struct shim_call *shim_call)
     const struct call *call = (const struct call *)(const void *)shim_call->opaque;
 
     return process_clock->boot_ns() - call->admitted_ns;
+}
+
+uint32_t shim_retry_after_ms(const struct shim_retry *said)
+{
+    return http_retry_ms(said->ms, said->amz, said->after, process_clock->wall_ms() / 1000);
 }
 
 void shim_settle(struct shim_call *shim_call, const struct call_end *end)

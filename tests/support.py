@@ -45,7 +45,7 @@ class CurlAnswer:
     @property
     def refused(self):
         """Is this our answer, not a provider's?"""
-        return self.status == 503 and "circuit_open" in self.body
+        return (self.status, True) in ((503, "circuit_open" in self.body), (429, "cooling_down" in self.body))
 
     def __repr__(self):
         return f"<{self.status} curl:{self.code} {self.url} {self.body!r}>"

@@ -166,6 +166,9 @@ struct cli_row {
     bool rated; /* failure_rate is set */
     struct rate_sum rate;
     uint32_t window_ms;
+    unsigned parked;    /* credentials that are told to wait */
+    uint64_t parked_ms; /* the longest of them */
+    bool parks_all;     /* every credential is */
     uint64_t opened;
     struct slot_totals totals;
     struct cli_destination to[TABLE_STAT_SHARDS];

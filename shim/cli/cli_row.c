@@ -25,6 +25,8 @@ static void read_destinations(const struct slot *slot, struct cli_row *row)
 void cli_row_read(const struct slot *slot, const struct policy *policy, uint64_t now,
                   struct cli_row *row)
 {
+    uint32_t longest;
+
     memset(row, 0, sizeof *row);
     row->word = slot_word(slot);
     row->effective = breaker_effective(row->word, breaker_tick(now), &policy->breaker);
@@ -35,6 +37,9 @@ void cli_row_read(const struct slot *slot, const struct policy *policy, uint64_t
     row->window_ms = policy->breaker.window_ms;
     if (!slot)
         return;
+    row->parked = slot_cooldown_count(slot, breaker_tick(now), &longest);
+    row->parks_all = slot_cooldown_left(slot, COOLDOWN_ALL, breaker_tick(now)) > 0;
+    row->parked_ms = breaker_tick_ns(longest) / CLOCK_NS_PER_MS;
     row->opened = atomic_load_explicit(&slot->opened, memory_order_relaxed);
     row->totals = slot_totals(slot);
     read_destinations(slot, row);
@@ -160,5 +165,8 @@ void cli_row_json_state(const struct table *table, const struct cli_row *row)
     if (row->observed)
         fputs(",\"mode\":\"observe\"", stdout);
     json_rate(row);
+    if (row->parked)
+        printf(",\"cooldowns\":{\"credentials\":%u,\"longest_ms\":%" PRIu64 "}", row->parked,
+               row->parked_ms);
     json_destinations(table, row);
 }

@@ -66,6 +66,22 @@ static void remark_on_chain(struct explanation *out)
                            : "this is no LLM call: it goes to no fallback");
 }
 
+/* Whose call it is, it is not told. */
+static void remark_on_cooldowns(struct explanation *out)
+{
+    const struct explain_stop *own = &out->chain[0];
+    const struct explain_side *side = out->host_alone ? &own->host : &own->model;
+
+    if (!side->exists || side->row.parked == 0 || side->policy.mode != MODE_ENFORCE)
+        return;
+    explain_remark(out,
+                   side->row.parks_all
+                       ? "its key is cooling down for all credentials: for a while the call "
+                         "goes to a fallback, or else as when_exhausted says, with a 429"
+                       : "some credentials are cooling down at its key: with one of them the "
+                         "call goes to a fallback, or else as when_exhausted says, with a 429");
+}
+
 void explain_judge(const struct cli_context *context, struct explanation *out)
 {
     struct explain_stop *own = &out->chain[0];
@@ -85,6 +101,7 @@ void explain_judge(const struct cli_context *context, struct explanation *out)
     else if (out->covered) {
         walk_chain(context, out, now);
         remark_on_chain(out);
+        remark_on_cooldowns(out);
     }
     if (!*out->direct)
         explain_say_direct(out);

@@ -135,14 +135,25 @@ static void write_count(char *cell, uint64_t count)
     snprintf(cell, CELL_SIZE, "%" PRIu64, count);
 }
 
+/* "closed, 2 cooling down (17s)" */
+static void write_state(const struct cli_row *row, char *cell)
+{
+    char parked[64] = "", longest[32];
+
+    if (row->parked)
+        snprintf(parked, sizeof parked, ", %u cooling down (%s)", row->parked,
+                 cli_text_duration(row->parked_ms, longest, sizeof longest));
+    snprintf(cell, CELL_SIZE, "%s%s%s%s", breaker_state_name(row->effective.state),
+             cli_row_is_due(row) ? ", probe due" : "", row->observed ? ", observed" : "", parked);
+}
+
 static void write_line(struct line *line, const struct row *row)
 {
     const struct cli_row *of = &row->of;
     bool due = cli_row_is_due(of);
 
     cli_text_safe(span_str(row->key), line->cell[0], CELL_SIZE);
-    snprintf(line->cell[1], CELL_SIZE, "%s%s%s", breaker_state_name(of->effective.state),
-             due ? ", probe due" : "", of->observed ? ", observed" : "");
+    write_state(of, line->cell[1]);
     write_count(line->cell[2], of->effective.streak);
     if (of->retry_in_ms)
         cli_text_duration(of->retry_in_ms, line->cell[3], CELL_SIZE);

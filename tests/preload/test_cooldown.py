@@ -1,0 +1,158 @@
+"""Issue 5, item 4: a 429 parks the credential that got it, and nobody else; real curl processes and pycurl."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from fallbacks import NO_ZEROES, SECOND_KEY, Fallback
+from provider import Answer, Provider
+from support import PYTHON
+
+CLIENT = Path(__file__).parent / "clients" / "client_keys.py"
+CURL = Path(__file__).with_name("curl")
+LIMITED = Answer(429, {"Retry-After": "17"})
+
+
+def bearer(key):
+    return "-H", f"Authorization: Bearer {key}"
+
+
+def parked(answer):
+    return answer.status == 429 and answer.refused
+
+
+def test_one_application_is_limited_and_the_other_flows(provider, curl, breaker_env):
+    provider.then(LIMITED)
+    assert not parked(curl(provider.url(), "m", *bearer("a")))
+    got = [curl(provider.url(), "m", *bearer(key)) for key in "abab"]
+    assert [a.status for a in got] == [429, 200] * 2 and [a.refused for a in got] == [True, False] * 2
+    assert provider.count() == 3
+    body = json.loads(got[0].body)
+    assert body["error"]["type"] == "rate_limit_error" and body["error"]["code"] == "cooling_down"
+    (event,) = breaker_env.events(event="cooldown")
+    assert event["key"] == provider.key("m") and event["cause"] == "status 429"
+    assert breaker_env.state(provider.key("m")) == "closed"
+    assert breaker_env.calls(provider.key("m"))["refused"] == 2
+    assert all("Bearer" not in line for line in breaker_env.log.read_text().splitlines())
+
+
+def test_a_batch_that_is_told_300_ms_is_not_parked(provider, curl):
+    provider.answer(Answer(429, {"retry-after-ms": "300"}))
+    got = [curl(provider.url(), "m", *bearer("a")) for _ in range(8)]
+    assert [a.status for a in got] == [429] * 8 and provider.count() == 8
+
+
+@pytest.mark.parametrize("headers", [{"retry-after-ms": "5000"}, {"x-amz-retry-after": "5000"}, {"Retry-After": "2.5"},
+                                     {"Retry-After": "Sun, 06 Nov 2095 08:49:37 GMT"}])
+def test_what_says_when_to_come_again(headers, provider, curl):
+    provider.then(Answer(429, headers))
+    curl(provider.url(), "m", *bearer("a"))
+    assert parked(curl(provider.url(), "m", *bearer("a"))) and not parked(curl(provider.url(), "m"))
+
+
+def test_the_better_header_counts(provider, curl):
+    provider.then(Answer(429, {"Retry-After": "60", "retry-after-ms": "300"}))
+    curl(provider.url(), "m", *bearer("a"))
+    assert curl(provider.url(), "m", *bearer("a")).status == 200
+
+
+@pytest.mark.parametrize("one,two", [
+    (bearer("a"), bearer("b")),
+    (bearer("a"), ()),
+    (("-H", "x-api-key: a"), ("-H", "x-api-key: b")),
+    (("-H", "api-key: a"), ("-H", "api-key: b")),
+    (("-H", "x-goog-api-key: a"), ("-H", "x-goog-api-key: b")),
+    (("-u", "ab:c"), ("-u", "a:bc")),
+    (("--oauth2-bearer", "a"), ("--oauth2-bearer", "b")),
+    ((), ("-H", "x-api-key: a")),
+])
+def test_where_a_credential_stands(one, two, provider, curl):
+    provider.then(LIMITED)
+    curl(provider.url(), "m", *one)
+    assert not parked(curl(provider.url(), "m", *two)) and parked(curl(provider.url(), "m", *one))
+
+
+def test_in_the_query(provider, curl):
+    provider.then(LIMITED)
+    curl(provider.url() + "?key=a")
+    assert parked(curl(provider.url() + "?alt=sse&key=a")) and not parked(curl(provider.url() + "?key=b"))
+
+
+def test_the_same_key_however_it_is_told(provider, curl):
+    provider.then(LIMITED)
+    curl(provider.url(), "m", *bearer("a"))
+    assert parked(curl(provider.url(), "m", "-H", "x-api-key: a"))
+    assert parked(curl(provider.url(), "m", "--oauth2-bearer", "a"))
+
+
+def test_one_handle_with_several_keys(provider, breaker_env):
+    provider.then(LIMITED)
+    done = breaker_env.run(PYTHON, CLIENT, provider.url(), "a", "a", "b", "a", "", "b")
+    assert done.returncode == 0, done
+    got = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [a["status"] for a in got] == [429, 429, 200, 429, 200, 200] and provider.count() == 4
+    for answer in (got[1], got[3]):
+        assert {"Retry-After: 16", "Retry-After: 17", "Retry-After: 18"} & set(answer["head"])
+        assert "cooling_down" in answer["body"]
+        assert any(line.startswith("retry-after-ms: ") for line in answer["head"])
+        assert not any(line.startswith("x-should-retry") for line in answer["head"])
+
+
+def test_headers_that_are_freed_at_the_end_of_a_transfer(provider, breaker_env, compile_c):
+    """The DONE message is read by nobody, and the handle removed after the list is gone."""
+    provider.then(LIMITED)
+    program = compile_c(CURL / "freed.c", "-I", CURL, "-lcurl", name="freed")
+    done = breaker_env.run(program, provider.url(), "a", "a", "b", "a", env=NO_ZEROES)
+    assert done.stdout.split() == [b"429", b"429", b"200", b"429"] and provider.count() == 2, done
+
+
+def test_a_parked_call_goes_to_a_fallback(provider, curl, configure):
+    with Provider() as other:
+        configure(provider, Fallback("other", other))
+        provider.then(LIMITED)
+        got = [curl(provider.url(), "m", *bearer(key), env={"SECOND_KEY": SECOND_KEY}) for key in "aab"]
+        assert [a.status for a in got] == [429, 200, 200] and (provider.count(), other.count()) == (2, 1)
+
+
+def test_a_single_failure_parks_briefly(provider, curl, breaker_env):
+    breaker_env.configure(cooldown_seconds=60)
+    provider.then(Answer(503))
+    assert curl(provider.url(), "m", *bearer("a")).status == 503
+    assert parked(curl(provider.url(), "m", *bearer("b"))) and parked(curl(provider.url()))
+    assert curl(provider.url(), "other").status == 200
+
+
+def test_status_and_reset(provider, curl, breaker_env):
+    provider.then(LIMITED, LIMITED)
+    curl(provider.url(), "m", *bearer("a"))
+    curl(provider.url(), "m", *bearer("b"))
+    row = breaker_env.breakers()[provider.key("m")]
+    assert row["cooldowns"]["credentials"] == 2 and 10000 < row["cooldowns"]["longest_ms"] <= 17100
+    assert ", 2 cooling down" in breaker_env.command("status").stdout
+    words = "explain", "--model", "m", provider.url()
+    assert "note: some credentials are cooling down" in breaker_env.command(*words).stdout
+    breaker_env.command("reset", provider.key("m"))
+    assert "cooling down" not in breaker_env.command(*words).stdout
+    assert "cooldowns" not in breaker_env.breakers()[provider.key("m")]
+    assert curl(provider.url(), "m", *bearer("a")).status == 200
+
+
+SOCKETS = """
+import http.client, json, sys
+for key in sys.argv[2:]:
+    wire = http.client.HTTPConnection("127.0.0.1", int(sys.argv[1]))
+    wire.request("POST", "/v1/chat/completions", '{"model":"m"}', {"Authorization": "Bearer " + key} if key else {})
+    answer = wire.getresponse()
+    print(answer.status, answer.getheader("X-Breaker-State"), flush=True)
+"""
+
+
+def test_over_sockets_too(provider, curl, breaker_env):
+    """And a key is the same to curl."""
+    provider.then(LIMITED)
+    done = breaker_env.run(PYTHON, "-c", SOCKETS, provider.port, "a", "a", "b", "", "a")
+    assert done.stdout.decode().split("\n")[:5] == ["429 None", "429 cooling_down", "200 None", "200 None",
+                                                    "429 cooling_down"], done
+    assert parked(curl(provider.url(), "m", *bearer("a"))) and curl(provider.url(), "m", *bearer("b")).status == 200
+    assert provider.count() == 4
