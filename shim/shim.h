@@ -61,7 +61,7 @@ bool shim_mask_deepbind(void);
  * All-zero is "nothing open". Reusing it for the next call on the same handle keeps the caches
  * (key, shape, policy). Private inside; copy nothing out of it. It may be moved as a whole: the
  * copy is the call, and the source is to be all-zero afterwards. */
-#define SHIM_CALL_SIZE 2304
+#define SHIM_CALL_SIZE 2560
 struct shim_call {
     _Alignas(16) unsigned char opaque[SHIM_CALL_SIZE];
 };
