@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "http/model_scan.h"
 #include "http/shape.h"
+#include "http/quota.h"
 #include "http/stream.h"
 #include "process.h"
 #include "route/route.h"
@@ -76,6 +77,8 @@ struct call {
     uint16_t judged_len[CALL_TEXTS];
     char judged_text[CALL_JUDGED_MAX];
     struct stream stream; /* the answer's body; STREAM_BLIND until shim_head */
+    struct quota quota;   /* the same of a 429, while `limited` */
+    bool limited;         /* the answer is a 429 */
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };
@@ -150,6 +153,9 @@ const char *call_refusal_name(const struct call *call);
 
 /* shim_watch.c: shim_head, where what its lines say is known already. */
 bool call_head(struct shim_call *call, unsigned status, enum content_kind kind, bool encoded);
+
+/* Did the body of a 429 say that a quota is spent? At its end, whatever that was. */
+bool call_quota_is_spent(struct call *call);
 
 /* shim_settle.c: the probe is settled as a success by its stream's head; its end is still to be
  * settled. */

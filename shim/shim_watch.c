@@ -6,6 +6,7 @@
 #include <errno.h>
 
 _Static_assert(sizeof(struct stream) <= SHIM_WATCHED_SIZE, "struct shim_watched is too small");
+_Static_assert(sizeof(struct quota) <= SHIM_WATCHED_SIZE, "struct shim_watched is too small");
 _Static_assert(_Alignof(struct stream) <= 8, "struct shim_watched is not aligned");
 
 bool shim_watches(const struct shim_call *shim_call)
@@ -32,6 +33,11 @@ bool call_head(struct shim_call *shim_call, unsigned status, enum content_kind k
 
     if (!shim_watches(shim_call))
         return false;
+    call->limited = status == 429;
+    if (call->limited) {
+        quota_init(&call->quota, call->api, encoded ? SPAN_LIT("encoded") : SPAN_NONE);
+        return quota_feed(&call->quota, SPAN_LIT("")) == QUOTA_MORE;
+    }
     stream_init_kind(&call->stream, call->api, status, kind, encoded);
     settle_probe(call, status, kind);
     return call->stream.state == STREAM_RUNNING;
@@ -46,24 +52,43 @@ bool shim_head(struct shim_call *call, unsigned status, struct span type, struct
     return more;
 }
 
+bool call_quota_is_spent(struct call *call)
+{
+    return call->limited && quota_end(&call->quota) == QUOTA_SPENT;
+}
+
 bool shim_watch(struct shim_call *shim_call, struct span bytes)
 {
-    return stream_feed(&call_of(shim_call)->stream, bytes) == STREAM_RUNNING;
+    struct call *call = call_of(shim_call);
+
+    return call->limited ? quota_feed(&call->quota, bytes) == QUOTA_MORE
+                         : stream_feed(&call->stream, bytes) == STREAM_RUNNING;
 }
 
 void shim_watch_ahead(const struct shim_call *shim_call, struct span bytes,
                       struct shim_watched *watched)
 {
-    struct stream *ahead = (struct stream *)(void *)watched->opaque;
+    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    struct quota *quota = (struct quota *)(void *)watched->opaque;
+    struct stream *stream = (struct stream *)(void *)watched->opaque;
 
-    *ahead = ((const struct call *)(const void *)shim_call->opaque)->stream;
-    stream_feed(ahead, bytes);
+    if (call->limited) {
+        *quota = call->quota;
+        quota_feed(quota, bytes);
+    } else {
+        *stream = call->stream;
+        stream_feed(stream, bytes);
+    }
 }
 
 bool shim_watch_taken(struct shim_call *shim_call, const struct shim_watched *watched)
 {
-    struct stream *stream = &call_of(shim_call)->stream;
+    struct call *call = call_of(shim_call);
 
-    *stream = *(const struct stream *)(const void *)watched->opaque;
-    return stream->state == STREAM_RUNNING;
+    if (call->limited) {
+        call->quota = *(const struct quota *)(const void *)watched->opaque;
+        return quota_feed(&call->quota, SPAN_LIT("")) == QUOTA_MORE;
+    }
+    call->stream = *(const struct stream *)(const void *)watched->opaque;
+    return call->stream.state == STREAM_RUNNING;
 }

@@ -156,3 +156,33 @@ def test_over_sockets_too(provider, curl, breaker_env):
                                                     "429 cooling_down"], done
     assert parked(curl(provider.url(), "m", *bearer("a"))) and curl(provider.url(), "m", *bearer("b")).status == 200
     assert provider.count() == 4
+
+
+SPENT = b'{"error":{"message":"You exceeded your current quota","type":"insufficient_quota","code":"insufficient_quota"}}'
+RATE = b'{"error":{"message":"Rate limit reached for m","type":"requests","code":"rate_limit_exceeded"}}'
+PROGRAM = """
+import urllib.request as r, urllib.error, sys
+try: print(r.urlopen(r.Request(sys.argv[1], b'{"model":"m"}', {"Authorization": "Bearer a"})).status)
+except urllib.error.HTTPError as e: print(e.code, "circuit" in str(e.headers) or "X-Breaker-State" in e.headers)
+"""
+
+
+@pytest.mark.parametrize("pieces", [1, 9])
+@pytest.mark.parametrize("client", ["curl", "sockets"])
+def test_a_spent_quota_waits_longer_than_a_rate_limit(client, pieces, provider, curl, breaker_env):
+    """SmarterRouter#7: only its body tells them apart. Nobody knocks each minute for a month's quota."""
+    def call():
+        if client == "curl":
+            answer = curl(provider.url(), "m", *bearer("a"))
+            return answer.status, answer.refused
+        told = breaker_env.run(PYTHON, "-c", PROGRAM, provider.url()).stdout.split()
+        return int(told[0]), told[1:] == [b"True"]
+
+    headers = {"Content-Type": "application/json"}
+    provider.answer(Answer(429, headers, RATE, chunked=pieces > 1, pieces=pieces))
+    assert [call() for _ in range(2)] == [(429, False)] * 2
+    provider.answer(Answer(429, headers, SPENT, chunked=pieces > 1, pieces=pieces))
+    assert [call() for _ in range(3)] == [(429, False), (429, True), (429, True)]
+    assert provider.count() == 3
+    (event,) = breaker_env.events(event="cooldown")
+    assert event["key"] == provider.key("m")
