@@ -59,7 +59,7 @@ def test_the_file_is_good_and_says_what_was_published(breaker_env):
     told = breaker_env.command("config", "--json", "--config", str(EXAMPLE), "api.openai.com/m").stdout
     settings = {key: one["value"] for key, one in json.loads(told)["settings"].items()}
     published = {"scope": "model", "failure_threshold": "5", "open_seconds": "30", "half_open_probes": "1",
-                 "success_threshold": "1", "backoff": "1", "jitter": "0", "allow_fallbacks": "true"}
+                 "success_threshold": "1", "backoff": "1", "jitter": "0", "allow_fallbacks": "true", "rate_limit": "ignore"}
     assert {key: settings[key] for key in published} == published
 
 

@@ -65,6 +65,30 @@ static void body_bug_10_rate_limits_open_the_provider(void)
     CHECK(call_status("other", 200) == SHIM_ADMITTED);
 }
 
+/* web-researcher-mcp#276: a provider that says how long to wait was asked again until the failure
+ * threshold was reached. */
+static void body_bug_12_a_retry_after_waits_for_the_threshold(void)
+{
+    static const struct call_end limited = {.kind = END_COMPLETE,
+                                            .phase = PHASE_BODY,
+                                            .status = 429,
+                                            .byte_received = true,
+                                            .retry_after_ms = 20000};
+
+    CHECK(open_path(&call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
+    shim_credential(&call, SPAN_LIT("Bearer of-one"));
+    CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_ADMITTED);
+    shim_settle(&call, &limited); /* the first one */
+    for (unsigned i = 0; i < 2; i++) {
+        CHECK(open_path(&call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
+        shim_credential(&call, SPAN_LIT("Bearer of-one"));
+        CHECK(shim_body(&call, body_of("m"), true));
+        CHECK(shim_admit(&call) == (i == 0 ? SHIM_REFUSED : SHIM_ADMITTED));
+        advance(21);
+    }
+    CHECK(phase_of(KEY) == BREAKER_CLOSED && totals_of(KEY).failure == 0);
+}
+
 /* mecatl#207: one conversation that is too long jammed the breaker, by a 4xx, or by the 5xx that a
  * gateway makes of it. */
 static void body_bug_13_a_context_length_error_opens(void)
@@ -144,6 +168,7 @@ IN_CHILD(bug_08_a_finished_stream_counts_as_aborted, "")
 IN_CHILD(bug_09_cancels_hide_every_hang, "")
 IN_CHILD(bug_09_timeouts_hide_every_hang, "")
 IN_CHILD(bug_10_rate_limits_open_the_provider, "")
+IN_CHILD(bug_12_a_retry_after_waits_for_the_threshold, "")
 IN_CHILD(bug_13_a_context_length_error_opens, "")
 IN_CHILD(bug_22_one_bad_client_opens_it_for_good_ones, "")
 IN_CHILD(bug_24_a_minimum_volume_makes_low_traffic_untrippable,
@@ -159,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_bug_09_cancels_hide_every_hang),
         cmocka_unit_test(test_bug_09_timeouts_hide_every_hang),
         cmocka_unit_test(test_bug_10_rate_limits_open_the_provider),
+        cmocka_unit_test(test_bug_12_a_retry_after_waits_for_the_threshold),
         cmocka_unit_test(test_bug_13_a_context_length_error_opens),
         cmocka_unit_test(test_bug_22_one_bad_client_opens_it_for_good_ones),
         cmocka_unit_test(test_bug_24_a_minimum_volume_makes_low_traffic_untrippable),
