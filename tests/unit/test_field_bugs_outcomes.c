@@ -65,27 +65,49 @@ static void body_bug_10_rate_limits_open_the_provider(void)
     CHECK(call_status("other", 200) == SHIM_ADMITTED);
 }
 
+/* A call of one application, with its credential. */
+static enum shim_verdict ask_limited(void)
+{
+    CHECK(open_path(&call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
+    shim_credential(&call, SPAN_LIT("Bearer of-one"));
+    CHECK(shim_body(&call, body_of("m"), true));
+    return shim_admit(&call);
+}
+
+static void end_limited(uint32_t retry_after_ms, bool quota_spent)
+{
+    const struct call_end end = {.kind = END_COMPLETE,
+                                 .phase = PHASE_BODY,
+                                 .status = 429,
+                                 .byte_received = true,
+                                 .retry_after_ms = retry_after_ms,
+                                 .quota_spent = quota_spent};
+
+    CHECK(ask_limited() == SHIM_ADMITTED);
+    shim_settle(&call, &end);
+}
+
+/* SmarterRouter#7: a spent quota was taken for a rate limit, and asked again each few seconds. */
+static void body_bug_11_a_spent_quota_is_taken_for_a_rate_limit(void)
+{
+    end_limited(3000, false);
+    advance(4);
+    end_limited(0, true);
+    advance(58);
+    CHECK(ask_limited() == SHIM_REFUSED);
+    advance(3);
+    CHECK(ask_limited() == SHIM_ADMITTED);
+    CHECK(phase_of(KEY) == BREAKER_CLOSED && totals_of(KEY).failure == 0);
+}
+
 /* web-researcher-mcp#276: a provider that says how long to wait was asked again until the failure
  * threshold was reached. */
 static void body_bug_12_a_retry_after_waits_for_the_threshold(void)
 {
-    static const struct call_end limited = {.kind = END_COMPLETE,
-                                            .phase = PHASE_BODY,
-                                            .status = 429,
-                                            .byte_received = true,
-                                            .retry_after_ms = 20000};
-
-    CHECK(open_path(&call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
-    shim_credential(&call, SPAN_LIT("Bearer of-one"));
-    CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_ADMITTED);
-    shim_settle(&call, &limited); /* the first one */
-    for (unsigned i = 0; i < 2; i++) {
-        CHECK(open_path(&call, "/v1/chat/completions") == SHIM_NEEDS_BODY);
-        shim_credential(&call, SPAN_LIT("Bearer of-one"));
-        CHECK(shim_body(&call, body_of("m"), true));
-        CHECK(shim_admit(&call) == (i == 0 ? SHIM_REFUSED : SHIM_ADMITTED));
-        advance(21);
-    }
+    end_limited(20000, false); /* the first one */
+    CHECK(ask_limited() == SHIM_REFUSED);
+    advance(21);
+    CHECK(ask_limited() == SHIM_ADMITTED);
     CHECK(phase_of(KEY) == BREAKER_CLOSED && totals_of(KEY).failure == 0);
 }
 
@@ -168,6 +190,7 @@ IN_CHILD(bug_08_a_finished_stream_counts_as_aborted, "")
 IN_CHILD(bug_09_cancels_hide_every_hang, "")
 IN_CHILD(bug_09_timeouts_hide_every_hang, "")
 IN_CHILD(bug_10_rate_limits_open_the_provider, "")
+IN_CHILD(bug_11_a_spent_quota_is_taken_for_a_rate_limit, "")
 IN_CHILD(bug_12_a_retry_after_waits_for_the_threshold, "")
 IN_CHILD(bug_13_a_context_length_error_opens, "")
 IN_CHILD(bug_22_one_bad_client_opens_it_for_good_ones, "")
@@ -184,6 +207,7 @@ int main(void)
         cmocka_unit_test(test_bug_09_cancels_hide_every_hang),
         cmocka_unit_test(test_bug_09_timeouts_hide_every_hang),
         cmocka_unit_test(test_bug_10_rate_limits_open_the_provider),
+        cmocka_unit_test(test_bug_11_a_spent_quota_is_taken_for_a_rate_limit),
         cmocka_unit_test(test_bug_12_a_retry_after_waits_for_the_threshold),
         cmocka_unit_test(test_bug_13_a_context_length_error_opens),
         cmocka_unit_test(test_bug_22_one_bad_client_opens_it_for_good_ones),
