@@ -125,6 +125,28 @@ static void body_bug_13_a_context_length_error_opens(void)
     clean_up();
 }
 
+/* litellm#24005: 510 overloads in 80 minutes came as events inside streams that had begun with a
+ * 200, and were logged as successes. */
+static void stream_that_says(const char *event)
+{
+    CHECK(chat(&call, "m") == SHIM_ADMITTED);
+    if (shim_head(&call, 200, SPAN_LIT("text/event-stream"), SPAN_NONE))
+        shim_watch(&call, span_str(event));
+    end_status(&call, 200);
+}
+
+static void body_bug_14_errors_inside_a_stream_are_successes(void)
+{
+    for (unsigned i = 0; i < 20; i++)
+        stream_that_says("data: {\"error\":{\"message\":\"too long\","
+                         "\"code\":\"context_length_exceeded\"}}\n\n");
+    CHECK(totals_of(KEY).failure == 0);
+    for (unsigned i = 0; i < 5; i++)
+        stream_that_says("data: {\"choices\":[{\"delta\":{\"content\":\"a\"}}]}\n\n"
+                         "data: {\"error\":{\"message\":\"overloaded\",\"code\":529}}\n\n");
+    CHECK(totals_of(KEY).failure == 5 && phase_of(KEY) == BREAKER_OPEN);
+}
+
 /* Polly#287: a client without a network opened the breaker for those with one. */
 static void body_bug_22_one_bad_client_opens_it_for_good_ones(void)
 {
@@ -193,6 +215,7 @@ IN_CHILD(bug_10_rate_limits_open_the_provider, "")
 IN_CHILD(bug_11_a_spent_quota_is_taken_for_a_rate_limit, "")
 IN_CHILD(bug_12_a_retry_after_waits_for_the_threshold, "")
 IN_CHILD(bug_13_a_context_length_error_opens, "")
+IN_CHILD(bug_14_errors_inside_a_stream_are_successes, "")
 IN_CHILD(bug_22_one_bad_client_opens_it_for_good_ones, "")
 IN_CHILD(bug_24_a_minimum_volume_makes_low_traffic_untrippable,
          "failure_rate=0.5\nmin_calls=20\nwindow=60")
@@ -210,6 +233,7 @@ int main(void)
         cmocka_unit_test(test_bug_11_a_spent_quota_is_taken_for_a_rate_limit),
         cmocka_unit_test(test_bug_12_a_retry_after_waits_for_the_threshold),
         cmocka_unit_test(test_bug_13_a_context_length_error_opens),
+        cmocka_unit_test(test_bug_14_errors_inside_a_stream_are_successes),
         cmocka_unit_test(test_bug_22_one_bad_client_opens_it_for_good_ones),
         cmocka_unit_test(test_bug_24_a_minimum_volume_makes_low_traffic_untrippable),
         cmocka_unit_test(test_bug_24_any_success_resets_all),
