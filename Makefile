@@ -46,7 +46,7 @@ BENCH_SRC   := $(wildcard tests/bench/*.c)
 FUZZ_SRC    := $(wildcard tests/fuzz/*.c)
 # What they look at: bytes from outside, read without a clock, a table or a configuration.
 FUZZED_SRC  := $(wildcard shim/http/head*.c shim/http/body*.c shim/http/model_scan*.c shim/http/json_*.c shim/http/stream*.c \
-                 $(addprefix shim/http/,content.c error_word.c event_frames.c quota.c secret.c splice.c url.c))
+                 $(addprefix shim/http/,content.c credential.c error_word.c event_frames.c quota.c secret.c splice.c url.c))
 # Programs into which the hooks are linked: sanitizers see what passes between both (check-linked).
 LINKED_SRC  := $(addprefix tests/preload/sock/,threads.c signals.c descriptors.c events.c forks.c)
 
