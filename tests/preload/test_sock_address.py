@@ -551,6 +551,7 @@ def test_an_address_is_not_waited_for(provider, second, breaker_env, broken, nam
 
 MANY = """
 import http.client, os, sys, threading
+"a".encode("idna")  # imported now: a fork beside a thread that imports hangs in the interpreter's own lock
 port = int(sys.argv[1])
 def call():
     for _ in range(10):
