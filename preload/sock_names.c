@@ -3,36 +3,14 @@
  */
 #include "sock_names_book.h"
 
-#include <sched.h>
 #include <string.h>
 
 #define CHAIN_STEPS 256 /* looked at of a chain: then it is anybody's */
 #define FIND_TRIES  128
-#define LOCK_SPINS  1000
-#define LOCK_YIELDS 200
 
 struct sock_book sock_book;
 
 static __thread bool holds_for_fork __attribute__((tls_model("initial-exec")));
-
-bool sock_book_try_lock(void)
-{
-    for (int i = 0; i < LOCK_SPINS + LOCK_YIELDS; i++) {
-        if (!atomic_load_explicit(&sock_book.lock, memory_order_relaxed) &&
-            !atomic_exchange_explicit(&sock_book.lock, true, memory_order_acquire))
-            return true;
-        if (i < LOCK_SPINS)
-            relax();
-        else
-            sched_yield();
-    }
-    return false;
-}
-
-void sock_book_unlock(void)
-{
-    atomic_store_explicit(&sock_book.lock, false, memory_order_release);
-}
 
 /* --- readers ------------------------------------------------------------------------------- */
 
@@ -132,6 +110,17 @@ static bool read_consistently(const struct sock_address *address, uint64_t now,
     return false;
 }
 
+/* The writer may have no core to run on: it is waited for, in whose place nobody writes. */
+static bool read_in_turn(const struct sock_address *address, uint64_t now, struct sock_place *place,
+                         bool *named)
+{
+    if (!sock_lock(&sock_book.lock))
+        return false;
+    bool read = read_consistently(address, now, place, named);
+    sock_unlock(&sock_book.lock);
+    return read;
+}
+
 static bool is_lost(uint64_t now)
 {
     if (atomic_load_explicit(&sock_book.lost, memory_order_acquire)) {
@@ -152,7 +141,8 @@ bool sock_names_find(const struct sockaddr *address, socklen_t length, uint64_t 
         return false;
     place->port = port;
     place->shared = false;
-    bool read = read_consistently(&wanted, now_ns, place, &named);
+    bool read = read_consistently(&wanted, now_ns, place, &named) ||
+                read_in_turn(&wanted, now_ns, place, &named);
     if (!read || !named) {
         char text[SOCK_ADDRESS_TEXT_SIZE];
         place->name_len = (uint16_t)sock_address_text(&wanted, text);
@@ -172,13 +162,13 @@ bool sock_names_find(const struct sockaddr *address, socklen_t length, uint64_t 
 
 void sock_names_before_fork(void)
 {
-    holds_for_fork = sock_book_try_lock();
+    holds_for_fork = sock_lock(&sock_book.lock);
 }
 
 void sock_names_after_fork(void)
 {
     if (holds_for_fork)
-        sock_book_unlock();
+        sock_unlock(&sock_book.lock);
     holds_for_fork = false;
 }
 
@@ -193,5 +183,5 @@ void sock_names_in_child(void)
         atomic_store_explicit(&sock_book.lost, true, memory_order_release);
     }
     sock_names_after_fork();
-    sock_book_unlock();
+    sock_unlock(&sock_book.lock);
 }

@@ -13,11 +13,12 @@
  * Time is CLOCK_MONOTONIC ns, given by the caller. Static memory (about 750 KB of zero pages, of
  * which a process touches what it uses), no allocation. Keeps errno.
  *
- * Threads: any. sock_names_find() is async-signal-safe: no lock, bounded, and where it gets no
- * consistent view (a writer is at work or was interrupted) it knows no name and says `shared`.
- * sock_names_learn() waits for another writer for a bounded time only. Limits: the scope of an
- * IPv6 address is not told apart; an address that is asked for at a port with which it was not
- * resolved has no name.
+ * Threads: any, inside (sock_lock.h): a signal handler that interrupts a writer does not come here.
+ * sock_names_find() is async-signal-safe: it takes no lock but where a writer is at work whenever
+ * it looks; where it gets no consistent view all the same it knows no name and says `shared`.
+ * Writers, and who reads in their turn, wait for another as long as sock_lock() does. Limits: the
+ * scope of an IPv6 address is not told apart; an address that is asked for at a port with which it
+ * was not resolved has no name.
  */
 #ifndef BREAKER_PRELOAD_SOCK_NAMES_H
 #define BREAKER_PRELOAD_SOCK_NAMES_H

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "sock_address.h"
+#include "sock_lock.h"
 #include "sock_names.h"
 
 #include <stdatomic.h>
@@ -46,7 +47,7 @@ struct sock_book {
     word hashes[SOCK_NAMES_ENTRIES]; /* of the entries' names and ports; for writers */
     _Atomic uint16_t chains[CHAINS]; /* record number + 1; 0: empty */
     _Atomic uint32_t version;
-    atomic_bool lock;
+    struct sock_lock lock;
     uint32_t resolutions; /* handed out so far; under `lock` */
     /* Until when an unknown further name may be at the addresses of this hash. Only ever raised, by
      * anybody, without the lock. */
@@ -62,10 +63,6 @@ _Static_assert(SOCK_NAMES_ENTRIES *RECORDS < UINT16_MAX, "a record number + 1 ha
 
 #define GET(place)        atomic_load_explicit(&(place), memory_order_acquire)
 #define SET(place, value) atomic_store_explicit(&(place), (value), memory_order_release)
-
-/* Bounded; for writers. */
-bool sock_book_try_lock(void);
-void sock_book_unlock(void);
 
 static inline bool is_over(uint64_t since, uint64_t now)
 {

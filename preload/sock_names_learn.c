@@ -255,10 +255,10 @@ void sock_names_learn(const char *node, int family, const struct addrinfo *list,
     if (result.count == 0)
         return;
     result.name_len = sock_name_of(node, &result.name);
-    if (result.name_len > 0 && sock_book_try_lock()) {
+    if (result.name_len > 0 && sock_lock(&sock_book.lock)) {
         result.hash = hash64(result.name.text, result.name_len, result.port);
         put(&result);
-        sock_book_unlock();
+        sock_unlock(&sock_book.lock);
         return;
     }
     for (unsigned i = 0; i < result.count; i++)

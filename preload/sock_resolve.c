@@ -37,7 +37,11 @@ static void learn(const char *node, const struct addrinfo *hints, const struct a
     if (shim_disabled())
         return;
     sock_resolve_prepare();
+    bool entered =
+        sock_enter(); /* false: in a signal handler; then what cannot be kept is marked */
     sock_names_learn(node, hints ? hints->ai_family : AF_UNSPEC, list, shim_mono_ns());
+    if (entered)
+        sock_leave();
 }
 
 /* --- names of fallbacks -------------------------------------------------------------------------

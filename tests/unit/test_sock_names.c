@@ -2,7 +2,7 @@
  * says nothing of a host. */
 #include "child_check.h"
 #include "sock_address.h"
-#include "sock_names.h"
+#include "sock_names_book.h"
 
 #include <arpa/inet.h>
 #include <setjmp.h>
@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -486,6 +487,46 @@ static void readers_see_whole_results(void **state)
     assert_true(named[0] + named[1] > 0);
 }
 
+/* A writer whose core is somebody else's for a while, in the middle of its work. */
+static void *write_slowly(void *begun)
+{
+    const struct timespec a_slice = {0, 5000000};
+
+    assert_true(sock_lock(&sock_book.lock));
+    atomic_fetch_add(&sock_book.version, 1);
+    atomic_store((atomic_bool *)begun, true);
+    nanosleep(&a_slice, NULL);
+    atomic_fetch_add(&sock_book.version, 1);
+    sock_unlock(&sock_book.lock);
+    return NULL;
+}
+
+static void begin_slowly(pthread_t *writer)
+{
+    atomic_bool begun = false;
+
+    pthread_create(writer, NULL, write_slowly, &begun);
+    while (!atomic_load(&begun))
+        sched_yield();
+}
+
+static void a_slow_writer_is_waited_for(void **state)
+{
+    pthread_t writer;
+
+    (void)state;
+    learn("slow.a", AF_UNSPEC, "10.15.0.1", 443);
+    begin_slowly(&writer);
+    assert_name("10.15.0.1", 443, "slow.a");
+    assert_false(find("10.15.0.1", 443).shared);
+    pthread_join(writer, NULL);
+    begin_slowly(&writer);
+    learn("slow.b", AF_UNSPEC, "10.15.0.2", 443);
+    pthread_join(writer, NULL);
+    assert_name("10.15.0.2", 443, "slow.b");
+    assert_false(find("10.15.0.2", 443).shared);
+}
+
 static void in_fork(void (*body)(void))
 {
     int status = -1;
@@ -549,7 +590,8 @@ static void a_child_never_finds_it_locked(void **state)
     in_fork(body_half);
     sock_names_after_fork();
 
-    /* The lock is held for ever: nothing is learnt, nobody waits, further names are marked. */
+    /* The lock is held for ever: nothing is learnt, nobody waits for long, further names are
+     * marked. */
     learn("fork.late", AF_UNSPEC, "10.14.0.1 10.14.0.4", 443);
     assert_numeric("10.14.0.4", 443, "10.14.0.4");
     assert_name("10.14.0.1", 443, "fork.example");
@@ -576,6 +618,7 @@ int main(void)
         cmocka_unit_test(ports_that_differ_by_socket_type),
         cmocka_unit_test(a_full_book),
         cmocka_unit_test(readers_see_whole_results),
+        cmocka_unit_test(a_slow_writer_is_waited_for),
         cmocka_unit_test(a_child_never_finds_it_locked), /* the last: leaves it locked */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
