@@ -61,13 +61,12 @@ static void ask_for_errors(struct easy *easy)
     if (easy->options.value[SHADOW_ERRORBUFFER].pointer)
         return;
     easy->errors[0] = '\0';
-    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_ERRORBUFFER,
-                          easy->errors);
+    curl_call_override(easy, SHADOW_ERRORBUFFER, easy->errors);
 }
 
 void curl_call_prepare(struct easy *easy)
 {
-    const char *url = easy->detour && easy->detour->going ? easy->detour->way.url : NULL;
+    const char *url = curl_detour_is_going(easy) ? easy->detour->way.url : NULL;
 
     if (url ? curl_url_is_https(url) : easy->https)
         ask_for_errors(easy);
@@ -198,7 +197,7 @@ void curl_call_put_back(struct easy *easy)
 
 void curl_call_restore(struct easy *easy)
 {
-    if (easy->detour && easy->detour->going)
+    if (curl_detour_is_going(easy))
         shim_detour_taken(&easy->detour->way);
     curl_call_put_back(easy);
     curl_detour_end(easy);
@@ -208,7 +207,7 @@ void curl_call_answer(struct easy *easy)
 {
     char *errors = easy->options.value[SHADOW_ERRORBUFFER].pointer;
 
-    if (easy->detour && easy->detour->going)
+    if (curl_detour_is_going(easy))
         shim_detour_skip(&easy->detour->way, NULL);
     curl_call_put_back(easy);
     easy->superseded = false;
@@ -230,10 +229,8 @@ bool curl_call_goes_on(struct easy *easy, CURLcode result)
 
     if (easy->superseded)
         GUARD_ERRNO(curl_call_answer(easy));
-    else if (result != CURLE_OK && curl_detour_may_fail_over(easy))
-        GUARD_ERRNO(goes_on = curl_detour_fail_over(easy, result));
     else
-        goes_on = false;
+        GUARD_ERRNO(goes_on = curl_detour_fail_over(easy, result));
     return goes_on;
 }
 

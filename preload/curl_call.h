@@ -21,6 +21,24 @@ void curl_call_restore(struct easy *easy);
 /* Between two transfers of one call: the same, but the detour goes on. */
 void curl_call_put_back(struct easy *easy);
 
+/* curl_options_override() and _neutralise() for the handle. */
+static inline void curl_call_override(struct easy *easy, enum shadow_index index, void *value)
+{
+    curl_options_override(&easy->options, easy->real, easy->handle, index, value);
+}
+
+static inline void curl_call_override_number(struct easy *easy, enum shadow_index index, long value)
+{
+    curl_call_override(easy, index, (void *)(intptr_t)value);
+}
+
+static inline void curl_call_neutralise(struct easy *easy, const enum shadow_index *indices,
+                                        size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        curl_options_neutralise(&easy->options, easy->real, easy->handle, indices[i]);
+}
+
 /* Is the transfer that ended with `result` not what the application gets? Then another one is
  * prepared in its place: a fallback's, or our answer. */
 bool curl_call_goes_on(struct easy *easy, CURLcode result);
@@ -79,6 +97,9 @@ void curl_read_watch(struct easy *easy);
 bool curl_read_can_rewind(const struct easy *easy);
 /* Has it do so; false: it says no. For a transfer that is not under way. */
 bool curl_read_rewind(struct easy *easy);
+/* Has libcurl pull the body from these, with the handle as their data. `seek` NULL: it cannot begin
+ * anew, or not otherwise than by the application's own. */
+void curl_read_install(struct easy *easy, curl_read_callback read, curl_seek_callback seek);
 /* Asks the application's callback itself, as libcurl would. */
 size_t curl_read_application(struct easy *easy, char *buffer, size_t size);
 

@@ -7,17 +7,6 @@
 
 /* --- to one candidate ----------------------------------------------------------------------- */
 
-static void override_number(struct easy *easy, enum shadow_index index, long value)
-{
-    curl_options_override(&easy->options, easy->real, easy->handle, index, (void *)(intptr_t)value);
-}
-
-static void neutralise(struct easy *easy, const enum shadow_index *indices, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        curl_options_neutralise(&easy->options, easy->real, easy->handle, indices[i]);
-}
-
 /* A socket that the application has connected leads to the target's host. */
 static int sockopt_watched(void *data, curl_socket_t fd, curlsocktype purpose)
 {
@@ -37,9 +26,8 @@ static void override_sockopt(struct easy *easy)
         curl_options_guard(&easy->options, SHADOW_SOCKOPTFUNCTION);
         return;
     }
-    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_SOCKOPTFUNCTION,
-                          (void *)watched);
-    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_SOCKOPTDATA, easy);
+    curl_call_override(easy, SHADOW_SOCKOPTFUNCTION, (void *)watched);
+    curl_call_override(easy, SHADOW_SOCKOPTDATA, easy);
 }
 
 /* What would lead the URL elsewhere, and what was meant for the target's host. */
@@ -53,18 +41,18 @@ static void override_place(struct easy *easy)
     const struct shim_detour *way = &easy->detour->way;
     const struct shadow_value *version = &options->value[SHADOW_HTTP_VERSION];
 
-    neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
+    curl_call_neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
     curl_options_allow_http(options, easy->real, easy->handle);
     if (way->loopback) { /* none of these leads to this machine */
-        neutralise(easy, ways_off, sizeof ways_off / sizeof *ways_off);
-        curl_options_override(options, easy->real, easy->handle, SHADOW_PROXY, "");
+        curl_call_neutralise(easy, ways_off, sizeof ways_off / sizeof *ways_off);
+        curl_call_override(easy, SHADOW_PROXY, "");
     }
     if (!way->foreign)
         return;
     override_sockopt(easy);
     if (version->number == CURL_HTTP_VERSION_2_PRIOR_KNOWLEDGE ||
         version->number >= CURL_HTTP_VERSION_3) /* known of the target's host */
-        override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
+        curl_call_override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_2TLS);
     curl_options_guard(options, SHADOW_HTTP_VERSION);
 }
 
@@ -75,8 +63,7 @@ static bool override_url(struct easy *easy)
 
     /* It wins over the URL on 8.14+. */
     curl_options_neutralise(options, easy->real, easy->handle, SHADOW_CURLU);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_URL,
-                          (void *)easy->detour->way.url);
+    curl_call_override(easy, SHADOW_URL, (void *)easy->detour->way.url);
     return options->value[SHADOW_URL].overridden;
 }
 
@@ -85,9 +72,8 @@ static void override_address(struct easy *easy)
     static const enum shadow_index other_ways[] = {SHADOW_UNIX_SOCKET_PATH,
                                                    SHADOW_ABSTRACT_UNIX_SOCKET};
 
-    neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
-    curl_options_override(&easy->options, easy->real, easy->handle, SHADOW_CONNECT_TO,
-                          easy->detour->connect_to);
+    curl_call_neutralise(easy, other_ways, sizeof other_ways / sizeof *other_ways);
+    curl_call_override(easy, SHADOW_CONNECT_TO, easy->detour->connect_to);
 }
 
 /* "HOST:PORT:HOST:PORT", for the target's own place alone: a redirect leads where it says. */
@@ -129,7 +115,7 @@ void curl_detour_override_time(struct easy *easy)
     long left_ms = easy->detour && easy->detour->follows ? time_left_ms(easy) : 0;
 
     if (left_ms != 0)
-        override_number(easy, SHADOW_TIMEOUT_MS, left_ms > 0 ? left_ms : 1);
+        curl_call_override_number(easy, SHADOW_TIMEOUT_MS, left_ms > 0 ? left_ms : 1);
 }
 
 /* False: no memory for it; the handle is as it was. */
@@ -230,11 +216,6 @@ static bool failed_to_connect(const struct easy *easy, const struct call_end *en
     return end->kind == END_CONNECT || (end->kind == END_TIMEOUT && end->phase < PHASE_WAITING);
 }
 
-static bool is_going(const struct easy *easy)
-{
-    return easy->detour && easy->detour->going;
-}
-
 /* May another place have it: did it end, and not by the application's will, before a byte of any
  * request went out, that of a redirect's first included? Of a fallback anything that kept it from
  * that will do. */
@@ -242,12 +223,13 @@ static bool goes_on(const struct easy *easy, const struct call_end *end)
 {
     if (end->byte_received || curl_facts_sent(easy) || end->kind == END_ABORTED)
         return false;
-    return is_going(easy) || (shim_admitted(easy->active) && failed_to_connect(easy, end));
+    return curl_detour_is_going(easy) ||
+           (shim_admitted(easy->active) && failed_to_connect(easy, end));
 }
 
 bool curl_detour_may_fail_over(const struct easy *easy)
 {
-    return easy->fails_over || is_going(easy);
+    return easy->fails_over || curl_detour_is_going(easy);
 }
 
 bool curl_detour_fail_over(struct easy *easy, CURLcode result)
@@ -260,7 +242,7 @@ bool curl_detour_fail_over(struct easy *easy, CURLcode result)
     if (end.kind == END_HANDSHAKE && curl_done_fell_with_another(easy, result))
         end.kind = END_LOCAL; /* counted already; it goes on for itself */
     shim_settle(easy->active, &end);
-    if (is_going(easy))
+    if (curl_detour_is_going(easy))
         shim_detour_skip(&easy->detour->way, easy->real->easy_strerror(result));
     curl_call_put_back(easy);
     if (!easy->detour && !begin(easy, false))
@@ -279,7 +261,7 @@ void curl_detour_leave(struct easy *easy)
     struct detour *detour = easy->detour;
     const char *effective = NULL;
 
-    if (!detour || !detour->going)
+    if (!curl_detour_is_going(easy))
         return;
     detour->going = false;
     curl_detour_put_part_back(easy);

@@ -37,6 +37,12 @@ struct detour {
  * next candidate. False: there is none (any more), the handle is as the application set it. */
 bool curl_detour_next(struct easy *easy);
 
+/* Is the transfer under way a fallback's? */
+static inline bool curl_detour_is_going(const struct easy *easy)
+{
+    return easy->detour && easy->detour->going;
+}
+
 /* The transfer under way ended before a byte of its request went out, by a connect that failed or,
  * on its way to a fallback, by whatever else: settles it, and prepares the handle for the next
  * candidate, or, at the end of a refused call's chain, for what comes of it. False: it did not end

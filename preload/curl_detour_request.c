@@ -7,11 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void override_pointer(struct easy *easy, enum shadow_index index, void *value)
-{
-    curl_options_override(&easy->options, easy->real, easy->handle, index, value);
-}
-
 /* --- the body ------------------------------------------------------------------------------- */
 
 /* False: no memory. */
@@ -116,8 +111,8 @@ static void override_body(struct easy *easy)
     if (detour->part) {
         easy->real->mime_data(detour->part, detour->way.model.ptr, detour->way.model.len);
     } else if (detour->replay.ptr && curl_options_body(&easy->options) == BODY_FIELDS) {
-        override_pointer(easy, SHADOW_POSTFIELDS, detour->body);
-        override_pointer(easy, SHADOW_POSTFIELDSIZE_LARGE, (void *)(intptr_t)detour->body_len);
+        curl_call_override(easy, SHADOW_POSTFIELDS, detour->body);
+        curl_call_override_number(easy, SHADOW_POSTFIELDSIZE_LARGE, (long)detour->body_len);
     } else if (detour->replay.ptr) {
         curl_replay_install(easy);
     }
@@ -296,7 +291,7 @@ static void override_auth(struct easy *easy)
     unsigned long ways = CURLAUTH_ANY & ~(CURLAUTH_NEGOTIATE | CURLAUTH_NTLM | CURLAUTH_NTLM_WB);
 
     if (value[SHADOW_HTTPAUTH].set || value[SHADOW_AWS_SIGV4].set)
-        override_pointer(easy, SHADOW_HTTPAUTH, (void *)(uintptr_t)ways);
+        curl_call_override(easy, SHADOW_HTTPAUTH, (void *)(uintptr_t)ways);
     curl_options_guard(&easy->options, SHADOW_HTTPAUTH);
 }
 
@@ -328,8 +323,7 @@ static void override_identity(struct easy *easy)
     static const enum shadow_index planned[] = {SHADOW_REFERER, SHADOW_SSL_CTX_FUNCTION,
                                                 SHADOW_RESOLVE};
 
-    for (size_t i = 0; i < sizeof credentials / sizeof *credentials; i++)
-        curl_options_neutralise(&easy->options, easy->real, easy->handle, credentials[i]);
+    curl_call_neutralise(easy, credentials, sizeof credentials / sizeof *credentials);
     override_auth(easy);
     if (referer && strchr(referer, '?'))
         curl_options_neutralise(&easy->options, easy->real, easy->handle, SHADOW_REFERER);
@@ -353,7 +347,7 @@ void curl_detour_override_request(struct easy *easy)
     struct detour *detour = easy->detour;
 
     if (detour->headers || easy->options.value[SHADOW_HTTPHEADER].pointer)
-        override_pointer(easy, SHADOW_HTTPHEADER, detour->headers);
+        curl_call_override(easy, SHADOW_HTTPHEADER, detour->headers);
     curl_options_guard(&easy->options, SHADOW_HTTPHEADER);
     if (detour->way.foreign)
         override_identity(easy);

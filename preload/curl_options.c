@@ -368,11 +368,15 @@ enum body_source curl_options_body(const struct curl_options *options)
     return BODY_NONE;
 }
 
+enum shadow_index curl_options_size_of_body(const struct curl_options *options)
+{
+    return !options->upload && options->request == REQUEST_POST ? SHADOW_POSTFIELDSIZE_LARGE
+                                                                : SHADOW_INFILESIZE_LARGE;
+}
+
 curl_off_t curl_options_body_size(const struct curl_options *options)
 {
-    const struct shadow_value *size = &options->value[SHADOW_INFILESIZE_LARGE];
+    const struct shadow_value *size = &options->value[curl_options_size_of_body(options)];
 
-    if (!options->upload && options->request == REQUEST_POST)
-        return curl_options_fields_size(options);
     return size->set ? size->number : -1;
 }

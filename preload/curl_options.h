@@ -194,6 +194,8 @@ const char *curl_options_method(const struct curl_options *options);
 enum body_source curl_options_body(const struct curl_options *options);
 /* The body that BODY_FIELDS sends, in memory; SPAN_NONE when there is none. */
 struct span curl_options_fields(const struct curl_options *options);
+/* Which option tells of a BODY_READ body how long it is. */
+enum shadow_index curl_options_size_of_body(const struct curl_options *options);
 /* How long a BODY_READ body is as the application told; -1: until its end. */
 curl_off_t curl_options_body_size(const struct curl_options *options);
 

@@ -139,18 +139,19 @@ bool curl_read_rewind(struct easy *easy)
     return seek_watched(easy, 0, SEEK_SET) == CURL_SEEKFUNC_OK;
 }
 
+void curl_read_install(struct easy *easy, curl_read_callback read, curl_seek_callback seek)
+{
+    curl_call_override(easy, SHADOW_READFUNCTION, (void *)read);
+    curl_call_override(easy, SHADOW_READDATA, easy);
+    if (!seek)
+        return;
+    curl_call_override(easy, SHADOW_SEEKFUNCTION, (void *)seek);
+    curl_call_override(easy, SHADOW_SEEKDATA, easy);
+}
+
 void curl_read_watch(struct easy *easy)
 {
-    struct curl_options *options = &easy->options;
-    const curl_read_callback watched = read_watched;
-    const curl_seek_callback seek = seek_watched;
-
     easy->body_at = easy->body_shown = 0;
     easy->source.known = false;
-    curl_options_override(options, easy->real, easy->handle, SHADOW_READFUNCTION, (void *)watched);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_READDATA, easy);
-    if (!curl_read_can_rewind(easy))
-        return;
-    curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKFUNCTION, (void *)seek);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKDATA, easy);
+    curl_read_install(easy, read_watched, curl_read_can_rewind(easy) ? seek_watched : NULL);
 }

@@ -80,20 +80,11 @@ static int seek_replayed(void *data, curl_off_t offset, int origin)
 
 void curl_replay_install(struct easy *easy)
 {
-    struct curl_options *options = &easy->options;
-    const curl_read_callback read = read_replayed;
-    const curl_seek_callback seek = seek_replayed;
-    /* Of a POST it is the one, of an upload the other. */
-    enum shadow_index size = !options->upload && options->request == REQUEST_POST
-                                 ? SHADOW_POSTFIELDSIZE_LARGE
-                                 : SHADOW_INFILESIZE_LARGE;
+    const struct curl_options *options = &easy->options;
 
     easy->detour->replayed = 0;
-    curl_options_override(options, easy->real, easy->handle, SHADOW_READFUNCTION, (void *)read);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_READDATA, easy);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKFUNCTION, (void *)seek);
-    curl_options_override(options, easy->real, easy->handle, SHADOW_SEEKDATA, easy);
+    curl_read_install(easy, read_replayed, seek_replayed);
     if (curl_options_body_size(options) >= 0 || easy->detour->told_length)
-        curl_options_override(options, easy->real, easy->handle, size,
-                              (void *)(intptr_t)easy->detour->replay.len);
+        curl_call_override_number(easy, curl_options_size_of_body(options),
+                                  (long)easy->detour->replay.len);
 }

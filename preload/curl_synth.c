@@ -110,16 +110,6 @@ static size_t read_nothing(char *buffer, size_t size, size_t count, void *data)
 
 /* --- the options ---------------------------------------------------------------------------- */
 
-static void override_number(struct easy *easy, enum shadow_index index, long value)
-{
-    curl_options_override(&easy->options, easy->real, easy->handle, index, (void *)(intptr_t)value);
-}
-
-static void override_pointer(struct easy *easy, enum shadow_index index, void *value)
-{
-    curl_options_override(&easy->options, easy->real, easy->handle, index, value);
-}
-
 /* What leads elsewhere or keeps libcurl from the answer. Options that only change the request
  * (RANGE, a PROXY line) are left: nobody reads it. */
 static void neutralise_options(struct easy *easy)
@@ -138,8 +128,7 @@ static void neutralise_options(struct easy *easy)
         SHADOW_IGNORE_CONTENT_LENGTH, /* it would wait for an end of the connection */
     };
 
-    for (unsigned i = 0; i < sizeof indices / sizeof *indices; i++)
-        curl_options_neutralise(&easy->options, easy->real, easy->handle, indices[i]);
+    curl_call_neutralise(easy, indices, sizeof indices / sizeof *indices);
 }
 
 /* The destination is nobody's, and no application's: libcurl keeps what it learns of a host (that
@@ -152,32 +141,30 @@ static void override_connection(struct easy *easy)
     const curl_closesocket_callback closesocket = close_answer;
     const curl_sockopt_callback sockopt = say_connected;
 
-    override_pointer(easy, SHADOW_CONNECT_TO, &connect_to);
-    override_pointer(easy, SHADOW_PROXY, "");
-    override_pointer(easy, SHADOW_OPENSOCKETFUNCTION, (void *)opensocket);
-    override_pointer(easy, SHADOW_OPENSOCKETDATA, easy);
-    override_pointer(easy, SHADOW_CLOSESOCKETFUNCTION, (void *)closesocket);
-    override_pointer(easy, SHADOW_CLOSESOCKETDATA, easy->socket);
-    override_pointer(easy, SHADOW_SOCKOPTFUNCTION, (void *)sockopt);
-    override_number(easy, SHADOW_FRESH_CONNECT, 1); /* or a pooled connection takes the request */
-    override_number(easy, SHADOW_FORBID_REUSE, 1);
-    override_number(easy, SHADOW_TCP_NODELAY, 0); /* there is no TCP */
+    curl_call_override(easy, SHADOW_CONNECT_TO, &connect_to);
+    curl_call_override(easy, SHADOW_PROXY, "");
+    curl_call_override(easy, SHADOW_OPENSOCKETFUNCTION, (void *)opensocket);
+    curl_call_override(easy, SHADOW_OPENSOCKETDATA, easy);
+    curl_call_override(easy, SHADOW_CLOSESOCKETFUNCTION, (void *)closesocket);
+    curl_call_override(easy, SHADOW_CLOSESOCKETDATA, easy->socket);
+    curl_call_override(easy, SHADOW_SOCKOPTFUNCTION, (void *)sockopt);
+    curl_call_override_number(easy, SHADOW_FRESH_CONNECT,
+                              1); /* or a pooled connection takes the request */
+    curl_call_override_number(easy, SHADOW_FORBID_REUSE, 1);
+    curl_call_override_number(easy, SHADOW_TCP_NODELAY, 0); /* there is no TCP */
 }
 
 static void override_protocol(struct easy *easy)
 {
     const struct shadow_value *value = easy->options.value;
-    const curl_read_callback read = read_nothing;
 
     /* Unset it is HTTP/1.1 for http: URLs. */
     if (value[SHADOW_HTTP_VERSION].set &&
         value[SHADOW_HTTP_VERSION].number != CURL_HTTP_VERSION_1_0)
-        override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
+        curl_call_override_number(easy, SHADOW_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
     curl_options_allow_http(&easy->options, easy->real, easy->handle);
-    if (curl_options_body(&easy->options) == BODY_READ) {
-        override_pointer(easy, SHADOW_READFUNCTION, (void *)read);
-        override_pointer(easy, SHADOW_READDATA, NULL);
-    }
+    if (curl_options_body(&easy->options) == BODY_READ)
+        curl_read_install(easy, read_nothing, NULL);
 }
 
 /* Where memory ends the URL is one that leads nowhere either. */
@@ -190,7 +177,7 @@ static void override_url(struct easy *easy)
     easy->answered_url = url ? strdup(url) : NULL;
     easy->answered_https = url && curl_url_is_https(url);
     own = url ? curl_url_for_answer(url, easy->options.may_have_hsts) : NULL;
-    override_pointer(easy, SHADOW_URL, own ? own : "http://" CURL_URL_NUMERIC "/");
+    curl_call_override(easy, SHADOW_URL, own ? own : "http://" CURL_URL_NUMERIC "/");
     free(own); /* libcurl has its copy */
     free(owned);
 }

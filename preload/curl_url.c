@@ -108,10 +108,10 @@ const char *curl_url_of(const struct easy *easy, char **owned)
 
 const char *curl_url_under_way(const struct easy *easy, char **owned)
 {
-    const struct detour *detour = easy->detour;
+    const char *there = curl_detour_is_going(easy) ? easy->detour->way.url : NULL;
 
     *owned = NULL;
-    return detour && detour->going && detour->way.url ? detour->way.url : curl_url_of(easy, owned);
+    return there ? there : curl_url_of(easy, owned);
 }
 
 char *curl_url_for_answer(const char *url, bool numeric)

@@ -76,17 +76,16 @@ static bool shows_heads(const struct shadow_value *value)
 
 void curl_write_watch(struct easy *easy)
 {
-    struct curl_options *options = &easy->options;
+    const struct curl_options *options = &easy->options;
     const curl_write_callback watched = write_watched;
 
     if (options->no_body || options->value[SHADOW_CONNECT_ONLY].number != 0 ||
         shows_heads(options->value))
         return;
     easy->headed = easy->watching = false;
-    curl_options_override(options, easy->real, easy->handle, SHADOW_WRITEDATA, easy);
+    curl_call_override(easy, SHADOW_WRITEDATA, easy);
     if (options->value[SHADOW_WRITEDATA].overridden)
-        curl_options_override(options, easy->real, easy->handle, SHADOW_WRITEFUNCTION,
-                              (void *)watched);
+        curl_call_override(easy, SHADOW_WRITEFUNCTION, (void *)watched);
 }
 
 void curl_write_leave(struct easy *easy)
