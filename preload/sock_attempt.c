@@ -53,16 +53,10 @@ static void give_up(struct attempt *attempt)
     release(attempt);
 }
 
-/* `since` may be another thread's, just ahead. */
-static bool is_older(uint64_t since, uint64_t now, uint64_t ns)
-{
-    return now > since && now - since > ns;
-}
-
 static bool is_over(const struct attempt *attempt, uint64_t now)
 {
-    return (attempt->pending == 0 && is_older(attempt->walked_ns, now, GIVEN_UP_NS)) ||
-           is_older(attempt->used_ns, now, FORGOTTEN_NS);
+    return (attempt->pending == 0 && clock_has_passed(attempt->walked_ns, now, GIVEN_UP_NS)) ||
+           clock_has_passed(attempt->used_ns, now, FORGOTTEN_NS);
 }
 
 static struct attempt *find(const struct sock_place *place, uint64_t now)

@@ -1,5 +1,6 @@
 #include "sock_fallback.h"
 
+#include "base/clock.h"
 #include "sock_lock.h"
 
 #include <arpa/inet.h>
@@ -69,12 +70,6 @@ static struct entry *find_or_begin(const union sock_name *name)
     return entry;
 }
 
-/* `since` may be another thread's, just ahead. */
-static bool is_older(uint64_t since, uint64_t now, uint64_t ns)
-{
-    return now > since && now - since >= ns;
-}
-
 bool sock_fallback_is_due(const union sock_name *name, uint64_t now_ns)
 {
     bool due = true;
@@ -83,8 +78,8 @@ bool sock_fallback_is_due(const union sock_name *name, uint64_t now_ns)
         return false;
     struct entry *entry = find(name);
     if (entry) {
-        due = is_older(entry->asked_ns, now_ns,
-                       entry->count > 0 ? SOCK_FALLBACK_FRESH_NS : SOCK_FALLBACK_AGAIN_NS);
+        due = clock_has_passed(entry->asked_ns, now_ns,
+                               entry->count > 0 ? SOCK_FALLBACK_FRESH_NS : SOCK_FALLBACK_AGAIN_NS);
         if (due && entry->count > 0)
             entry->asked_ns = now_ns;
     }

@@ -8,6 +8,7 @@
 #ifndef BREAKER_PRELOAD_SOCK_NAMES_BOOK_H
 #define BREAKER_PRELOAD_SOCK_NAMES_BOOK_H
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "sock_address.h"
 #include "sock_lock.h"
@@ -66,8 +67,7 @@ _Static_assert(SOCK_NAMES_ENTRIES *RECORDS < UINT16_MAX, "a record number + 1 ha
 
 static inline bool is_over(uint64_t since, uint64_t now)
 {
-    /* `since` may be another thread's, just ahead. */
-    return now > since && now - since >= EXPIRY_NS;
+    return clock_has_passed(since, now, EXPIRY_NS);
 }
 
 static inline unsigned chain_of(const struct sock_address *address)

@@ -8,6 +8,7 @@
 #ifndef BREAKER_BASE_CLOCK_H
 #define BREAKER_BASE_CLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct clock_ops {
@@ -18,6 +19,12 @@ struct clock_ops {
 
 /* The real clocks. */
 extern const struct clock_ops clock_system;
+
+/* Has so long passed since? `since` may be another thread's, just ahead of `now`. */
+static inline bool clock_has_passed(uint64_t since, uint64_t now, uint64_t ns)
+{
+    return now > since && now - since >= ns;
+}
 
 #define CLOCK_NS_PER_S  UINT64_C(1000000000)
 #define CLOCK_NS_PER_MS UINT64_C(1000000)
