@@ -58,6 +58,12 @@ static inline bool span_starts(struct span s, struct span prefix)
     return s.len >= prefix.len && memcmp(s.ptr, prefix.ptr, prefix.len) == 0;
 }
 
+/* The same, whatever the ASCII case. */
+static inline bool span_istarts(struct span s, struct span prefix)
+{
+    return s.len >= prefix.len && span_ieq(span_of(s.ptr, prefix.len), prefix);
+}
+
 static inline bool span_ends(struct span s, struct span suffix)
 {
     return s.len >= suffix.len && memcmp(s.ptr + (s.len - suffix.len), suffix.ptr, suffix.len) == 0;
@@ -69,6 +75,23 @@ static inline struct span span_skip(struct span s, size_t n)
     if (n > s.len)
         n = s.len;
     return (struct span){s.ptr + n, s.len - n};
+}
+
+/* What stands before the first `stop`; all of it where there is none. */
+static inline struct span span_until(struct span s, char stop)
+{
+    const char *end = s.len > 0 ? memchr(s.ptr, stop, s.len) : NULL;
+
+    return end ? span_of(s.ptr, (size_t)(end - s.ptr)) : s;
+}
+
+/* The same, taken off *s together with the `stop`. */
+static inline struct span span_take(struct span *s, char stop)
+{
+    struct span taken = span_until(*s, stop);
+
+    *s = span_skip(*s, taken.len + 1);
+    return taken;
 }
 
 /* A C0 control character, or DEL: what no line, name or header may hold. */

@@ -67,8 +67,8 @@ static void advise_on_clear_text(struct load *load, struct span host, struct spa
 
     config_policy(load->config, host, model, &policy);
     struct span names = span_str(policy.fallback), base = span_str(policy.base);
-    if (base.len < 6 || !span_ieq(span_of(base.ptr, 6), SPAN_LIT("https:")) ||
-        policy.allow_cleartext || !policy.allow_fallbacks || load->others >= LOAD_PROBLEMS_MAX)
+    if (!span_istarts(base, SPAN_LIT("https:")) || policy.allow_cleartext ||
+        !policy.allow_fallbacks || load->others >= LOAD_PROBLEMS_MAX)
         return;
     while (config_next_name(&names, &name)) {
         const struct config_fallback *fallback = config_fallback(load->config, name);

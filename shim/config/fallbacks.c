@@ -116,11 +116,9 @@ static void set_base(struct load *load, struct span key, struct span text)
 /* What an item of `model` is, if it is none; NULL: it is GLOB:NAME. */
 static const char *fault_of_item(struct span item)
 {
-    const char *colon = item.len ? memchr(item.ptr, ':', item.len) : NULL;
-    struct span glob = span_of(item.ptr, colon ? (size_t)(colon - item.ptr) : 0);
-    struct span name = colon ? span_skip(item, glob.len + 1) : SPAN_LIT("");
+    struct span name = item, glob = span_take(&name, ':');
 
-    if (!colon)
+    if (glob.len == item.len)
         return "no ':'";
     if (glob.len == 0)
         return "no GLOB before the ':'";
@@ -228,11 +226,9 @@ static const char *fault_of_header(struct span name, struct span value, bool col
 /* At headers[place], or told why not. */
 static void set_header(struct load *load, struct span key, struct span text, unsigned place)
 {
-    const char *colon = text.len ? memchr(text.ptr, ':', text.len) : NULL;
-    size_t name_len = colon ? (size_t)(colon - text.ptr) : 0;
-    struct span name = span_of(text.ptr, name_len);
-    struct span value = colon ? span_trim(span_skip(text, name_len + 1)) : SPAN_LIT("");
-    const char *fault = fault_of_header(name, value, colon != NULL);
+    struct span name = span_until(text, ':');
+    struct span value = span_trim(span_skip(text, name.len + 1));
+    const char *fault = fault_of_header(name, value, name.len < text.len);
     char *copy;
 
     if (fault) {

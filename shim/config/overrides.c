@@ -45,9 +45,7 @@ static void load_set(struct load *load, struct span lines)
     struct layer *layer = &load->config->set;
 
     while (lines.len > 0) {
-        const char *end = memchr(lines.ptr, '\n', lines.len);
-        struct span line = span_of(lines.ptr, end ? (size_t)(end - lines.ptr) : lines.len);
-        lines = span_skip(lines, line.len + 1);
+        struct span line = span_take(&lines, '\n');
         const char *equals = line.len ? memchr(line.ptr, '=', line.len) : NULL;
         if (line.len == 0)
             continue;

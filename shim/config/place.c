@@ -165,7 +165,7 @@ static bool take_scheme(struct span *text, struct span *scheme)
 
     for (size_t i = 0; i < sizeof schemes / sizeof *schemes; i++) {
         size_t len = schemes[i].len;
-        if (text->len < len || !span_ieq(span_of(text->ptr, len), schemes[i]) ||
+        if (!span_istarts(*text, schemes[i]) ||
             !span_starts(span_skip(*text, len), SPAN_LIT("://")))
             continue;
         *scheme = schemes[i];
@@ -187,8 +187,7 @@ const char *place_base_parse(struct span text, struct place_base *out)
         return "one with a blank or a control character";
     if (memchr(rest.ptr, '?', rest.len) || memchr(rest.ptr, '#', rest.len))
         return "one with a query or a fragment";
-    const char *slash = memchr(rest.ptr, '/', rest.len);
-    struct span authority = span_of(rest.ptr, slash ? (size_t)(slash - rest.ptr) : rest.len);
+    struct span authority = span_until(rest, '/');
     base.path = span_skip(rest, authority.len);
     if (memchr(authority.ptr, '@', authority.len))
         return "one with a user name or a password";

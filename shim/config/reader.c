@@ -7,11 +7,8 @@
 
 static struct span take_line(struct reader *reader)
 {
-    const char *end = memchr(reader->text.ptr, '\n', reader->text.len);
-    size_t len = end ? (size_t)(end - reader->text.ptr) : reader->text.len;
-    struct span line = span_of(reader->text.ptr, len);
+    struct span line = span_take(&reader->text, '\n');
 
-    reader->text = span_skip(reader->text, end ? len + 1 : len);
     if (++reader->line == 1 && span_starts(line, SPAN_LIT("\xef\xbb\xbf")))
         line = span_skip(line, 3);
     return line;

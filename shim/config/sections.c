@@ -36,11 +36,9 @@ static bool port_can_match(struct span host)
 /* What a pattern that no key can ever match should have been; NULL: some key can. */
 static const char *never_matches(struct span text)
 {
-    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
-
     if (text.len && memmem(text.ptr, text.len, "://", 3))
         return "HOST[:PORT][/MODEL] without a scheme";
-    if (!port_can_match(slash ? span_of(text.ptr, (size_t)(slash - text.ptr)) : text))
+    if (!port_can_match(span_until(text, '/')))
         return "a port from 1 to 65535 behind the host's colon";
     return NULL;
 }
@@ -48,8 +46,7 @@ static const char *never_matches(struct span text)
 /* HOST-GLOB[/MODEL-GLOB], the host as key H has it. False: no pattern; the target is as it was. */
 static bool set_pattern(struct target *target, struct span text)
 {
-    const char *slash = text.len ? memchr(text.ptr, '/', text.len) : NULL;
-    struct span host = slash ? span_of(text.ptr, (size_t)(slash - text.ptr)) : text;
+    struct span host = span_until(text, '/');
     struct span model = span_skip(text, host.len);
 
     if (text.len >= CONFIG_PATTERN_MAX || model.len == 1 || has_blank(text) || never_matches(text))

@@ -28,8 +28,7 @@ static enum piece take_piece(struct span *text, struct span *piece)
     if (text->len == 0)
         return PIECE_END;
     if (text->ptr[0] != '$') {
-        const char *dollar = memchr(text->ptr, '$', text->len);
-        *piece = span_of(text->ptr, dollar ? (size_t)(dollar - text->ptr) : text->len);
+        *piece = span_until(*text, '$');
         *text = span_skip(*text, piece->len);
         return PIECE_TEXT;
     }

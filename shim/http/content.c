@@ -12,11 +12,8 @@ enum content_kind content_kind_of(struct span type)
         {SPAN_LIT("application/stream+json"), CONTENT_DOCUMENTS},
         {SPAN_LIT("application/vnd.amazon.eventstream"), CONTENT_FRAMES},
     };
-    const char *parameters = type.len > 0 ? memchr(type.ptr, ';', type.len) : NULL;
 
-    if (parameters)
-        type.len = (size_t)(parameters - type.ptr);
-    type = span_trim(type);
+    type = span_trim(span_until(type, ';'));
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         if (span_ieq(type, types[i].type))
             return types[i].kind;

@@ -9,21 +9,12 @@ uint64_t credential_hash(uint64_t before, struct span part)
     return hash > 0 ? hash : 1;
 }
 
-static struct span until(struct span text, char c)
-{
-    const char *end = text.len > 0 ? memchr(text.ptr, c, text.len) : NULL;
-
-    return end ? span_of(text.ptr, (size_t)(end - text.ptr)) : text;
-}
-
 /* The same key is the same whether it is said by Authorization or by a header of the provider's. */
 static struct span without_bearer(struct span value)
 {
     static const struct span bearer = SPAN_LIT("bearer ");
 
-    return value.len > bearer.len && span_ieq(span_of(value.ptr, bearer.len), bearer)
-               ? span_trim(span_skip(value, bearer.len))
-               : value;
+    return span_istarts(value, bearer) ? span_trim(span_skip(value, bearer.len)) : value;
 }
 
 bool credential_in_header(struct span line, struct span *key)
@@ -35,11 +26,11 @@ bool credential_in_header(struct span line, struct span *key)
 
     if (first != 'a' && first != 'x') /* nearly all lines, and each call has some */
         return false;
-    struct span name = until(line, ':');
+    struct span name = span_until(line, ':');
     if (name.len == line.len)
         return false;
     for (unsigned i = 0; !found && i < sizeof names / sizeof *names; i++)
-        found = name.len == names[i].len && span_ieq(name, names[i]);
+        found = span_ieq(name, names[i]);
     if (!found)
         return false;
     struct span value = span_trim(span_skip(line, name.len + 1));
@@ -54,13 +45,12 @@ bool credential_in_query(struct span query, struct span *key)
     static const struct span names[] = {SPAN_LIT("key="), SPAN_LIT("api-key=")};
 
     while (query.len > 0) {
-        struct span parameter = until(query, '&');
+        struct span parameter = span_take(&query, '&');
         for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
             if (parameter.len > names[i].len && span_starts(parameter, names[i])) {
                 *key = span_skip(parameter, names[i].len);
                 return true;
             }
-        query = span_skip(query, parameter.len < query.len ? parameter.len + 1 : parameter.len);
     }
     return false;
 }

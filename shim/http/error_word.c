@@ -95,12 +95,9 @@ enum error_kind error_word_kind(struct span word)
     if (is_status(word))
         return kind_of_status((unsigned)(word.ptr[0] - '0') * 100 +
                               (unsigned)(word.ptr[1] - '0') * 10 + (unsigned)(word.ptr[2] - '0'));
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        struct span text = words[i].text;
-        if (word.len >= text.len && (words[i].begins || word.len == text.len) &&
-            span_ieq(span_of(word.ptr, text.len), text))
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (words[i].begins ? span_istarts(word, words[i].text) : span_ieq(word, words[i].text))
             return words[i].kind;
-    }
     return ERROR_UNKNOWN;
 }
 

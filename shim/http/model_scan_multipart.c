@@ -11,7 +11,7 @@
 static const char *find_nocase(struct span text, struct span needle)
 {
     for (; text.len >= needle.len; text = span_skip(text, 1))
-        if (span_ieq(span_of(text.ptr, needle.len), needle))
+        if (span_istarts(text, needle))
             return text.ptr;
     return NULL;
 }
@@ -25,7 +25,7 @@ static struct span name_parameter(struct span line)
         line = span_skip(line, (size_t)(at - line.ptr) + 1);
         while (line.len > 0 && (line.ptr[0] == ' ' || line.ptr[0] == '\t'))
             line = span_skip(line, 1);
-        if (line.len >= 5 && span_ieq(span_of(line.ptr, 5), SPAN_LIT("name=")))
+        if (span_istarts(line, SPAN_LIT("name=")))
             return span_skip(line, 5);
     }
     return SPAN_NONE;
@@ -36,7 +36,7 @@ static bool names_our_field(const struct model_scan *scan)
 {
     struct span line = span_of(scan->value, scan->value_len);
 
-    if (line.len < 20 || !span_ieq(span_of(line.ptr, 20), SPAN_LIT("Content-Disposition:")) ||
+    if (!span_istarts(line, SPAN_LIT("Content-Disposition:")) ||
         find_nocase(line, SPAN_LIT("filename")))
         return false;
     struct span rest = name_parameter(line);

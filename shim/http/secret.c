@@ -70,13 +70,9 @@ static bool is_secret_word(struct span word)
 
 static bool has_secret_word(struct span name)
 {
-    while (name.len > 0) {
-        const char *end = memchr(name.ptr, '-', name.len);
-        size_t len = end ? (size_t)(end - name.ptr) : name.len;
-        if (is_secret_word(span_of(name.ptr, len)))
+    while (name.len > 0)
+        if (is_secret_word(span_take(&name, '-')))
             return true;
-        name = span_skip(name, len + 1);
-    }
     return false;
 }
 
@@ -118,7 +114,7 @@ static bool begins_with_scheme(struct span value)
     for (size_t i = 0; i < COUNT(schemes); i++) {
         size_t len = schemes[i].len;
         if (value.len > len && (value.ptr[len] == ' ' || value.ptr[len] == '\t') &&
-            span_ieq(span_of(value.ptr, len), schemes[i]))
+            span_istarts(value, schemes[i]))
             return true;
     }
     return false;
@@ -165,8 +161,7 @@ bool secret_is_header(struct span line)
         return false;
     if (is_several_lines(line))
         return true;
-    const char *end = memchr(line.ptr, ':', line.len);
-    struct span name = end ? span_of(line.ptr, (size_t)(end - line.ptr)) : line;
+    struct span name = span_until(line, ':');
     if (name.len > sizeof buf || is_secret_name(judged_form(name, buf)))
         return true;
     return is_secret_value(span_skip(line, name.len + 1));
@@ -208,25 +203,16 @@ static bool is_secret_query_value(struct span value)
     return decode(value, buf, sizeof buf, &decoded) && is_secret_value(decoded);
 }
 
-static struct span take_until(struct span *text, char stop)
-{
-    const char *end = text->len ? memchr(text->ptr, stop, text->len) : NULL;
-    struct span taken = end ? span_of(text->ptr, (size_t)(end - text->ptr)) : *text;
-
-    *text = span_skip(*text, taken.len + 1);
-    return taken;
-}
-
 /* What stands between two '&': one parameter, or several to servers that take a ';' for one. */
 static bool has_secret(struct span parameters)
 {
     struct span whole = parameters;
 
-    if (secret_is_parameter(take_until(&whole, '=')))
+    if (secret_is_parameter(span_take(&whole, '=')))
         return true;
     while (parameters.len > 0) {
-        struct span value = take_until(&parameters, ';');
-        struct span name = take_until(&value, '=');
+        struct span value = span_take(&parameters, ';');
+        struct span name = span_take(&value, '=');
         if (secret_is_parameter(name) || is_secret_query_value(value))
             return true;
     }
@@ -239,7 +225,7 @@ size_t secret_strip_query(struct span query, char *buf)
     bool first = true, more = query.len > 0;
 
     while (more) {
-        struct span parameters = take_until(&query, '&');
+        struct span parameters = span_take(&query, '&');
         more = query.ptr > parameters.ptr + parameters.len;
         if (has_secret(parameters))
             continue;

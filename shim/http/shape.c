@@ -110,13 +110,6 @@ static struct span after(struct span text, struct span marker)
     return at < text.len ? span_skip(text, at + marker.len) : SPAN_NONE;
 }
 
-static struct span until(struct span text, char stop)
-{
-    const char *end = text.len ? memchr(text.ptr, stop, text.len) : NULL;
-
-    return end ? span_of(text.ptr, (size_t)(end - text.ptr)) : text;
-}
-
 static struct span until_last(struct span text, char stop)
 {
     for (size_t i = text.len; i > 0; i--)
@@ -202,8 +195,8 @@ static struct shape hugging_face_shape(struct span path)
 
     if (!model.ptr)
         return (struct shape){API_OPENAI, MODEL_NONE, SPAN_NONE};
-    struct span first = until(model, '/');
-    struct span second = until(span_skip(model, first.len + 1), '/');
+    struct span first = span_until(model, '/');
+    struct span second = span_until(span_skip(model, first.len + 1), '/');
     if (first.len == 0 || second.len == 0 || span_eq(second, SPAN_LIT("pipeline")) ||
         span_eq(second, SPAN_LIT("v1")))
         return in_path(API_OPENAI, first);
@@ -217,7 +210,7 @@ static struct shape path_shape(struct span host, struct span path)
 
     if ((model = after(path, SPAN_LIT("/openai/deployments/"))).ptr &&
         memchr(model.ptr, '/', model.len))
-        return in_path(API_OPENAI, until(model, '/'));
+        return in_path(API_OPENAI, span_until(model, '/'));
     shape = bedrock_shape(path);
     if (shape.place == MODEL_NONE)
         shape = gemini_shape(host, path);

@@ -51,12 +51,11 @@ static void feed_document(struct stream *stream, struct span bytes)
 static void feed_documents(struct stream *stream, struct span bytes)
 {
     while (bytes.len > 0 && stream->state == STREAM_RUNNING) {
-        const char *end = memchr(bytes.ptr, '\n', bytes.len);
-        size_t len = end ? (size_t)(end - bytes.ptr) : bytes.len;
-        json_error_feed(&stream->json, span_of(bytes.ptr, len));
-        if (end)
+        struct span line = span_until(bytes, '\n');
+        json_error_feed(&stream->json, line);
+        if (line.len < bytes.len)
             stream_judge_document(stream);
-        bytes = span_skip(bytes, len + 1);
+        bytes = span_skip(bytes, line.len + 1);
     }
 }
 

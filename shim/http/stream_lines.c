@@ -135,14 +135,12 @@ static void take_run(struct stream *stream, struct span run)
     struct stream_lines *lines = &stream->lines;
 
     if (lines->step == STEP_NAME) {
-        const char *colon = memchr(run.ptr, ':', run.len);
-        size_t len = colon ? (size_t)(colon - run.ptr) : run.len;
-        lines->name_len =
-            keep(lines->name, lines->name_len, sizeof lines->name, span_of(run.ptr, len));
-        if (!colon)
+        struct span name = span_until(run, ':');
+        lines->name_len = keep(lines->name, lines->name_len, sizeof lines->name, name);
+        if (name.len == run.len)
             return;
         lines->step = STEP_SPACE;
-        run = span_skip(run, len + 1);
+        run = span_skip(run, name.len + 1);
     }
     if (lines->step == STEP_SPACE && run.len > 0) {
         lines->step = (uint8_t)step_of_field(stream);

@@ -56,16 +56,6 @@ static bool name_model(struct span name, struct span model, char buf[MODEL_MAX],
     return !text.is_cut && is_model(span_of(buf, text.len));
 }
 
-/* Of a list that is not empty. */
-static struct span take_item(struct span *list, char stop)
-{
-    const char *end = memchr(list->ptr, stop, list->len);
-    struct span item = span_of(list->ptr, end ? (size_t)(end - list->ptr) : list->len);
-
-    *list = span_skip(*list, item.len + 1);
-    return item;
-}
-
 bool fallback_model(const struct config_fallback *fallback, struct span model, char buf[MODEL_MAX],
                     size_t *len)
 {
@@ -76,8 +66,8 @@ bool fallback_model(const struct config_fallback *fallback, struct span model, c
     if (items.len == 0)
         return name_model(SPAN_LIT("{model}"), model, buf, len);
     while (items.len > 0) {
-        struct span name = take_item(&items, ',');
-        struct span glob = take_item(&name, ':');
+        struct span name = span_take(&items, ',');
+        struct span glob = span_take(&name, ':');
         if (config_glob(span_trim(glob), model))
             return name_model(span_trim(name), model, buf, len);
     }
