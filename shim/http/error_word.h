@@ -17,9 +17,6 @@ enum error_kind {
     ERROR_RATE,    /* a rate limit, or a quota that is spent */
 };
 
-/* The longest word that is told; a longer one is to be ERROR_UNKNOWN. */
-#define ERROR_WORD_MAX 47
-
 /* A word (case is ignored) or an HTTP status in digits. */
 enum error_kind error_word_kind(struct span word);
 

@@ -19,7 +19,6 @@ enum field {
 };
 
 #define FRAME_OVERHEAD 16u /* prelude and CRC */
-#define TOO_LONG       (ERROR_WORD_MAX + 1)
 
 static uint32_t big_endian(const unsigned char *at)
 {
@@ -33,7 +32,7 @@ static void garbled(struct event_frames *frames)
 
 static bool text_is(const struct event_frames *frames, struct span text)
 {
-    return frames->text_len == text.len && memcmp(frames->text, text.ptr, text.len) == 0;
+    return kept_word_is(&frames->text, text);
 }
 
 static enum field field_named(const struct event_frames *frames)
@@ -47,8 +46,7 @@ static enum field field_named(const struct event_frames *frames)
 
 static void read_kind(struct event_frames *frames)
 {
-    if (frames->text_len < TOO_LONG)
-        frames->kinds |= (uint8_t)(1u << error_word_kind(span_of(frames->text, frames->text_len)));
+    frames->kinds |= (uint8_t)(1u << error_word_kind(kept_word_span(&frames->text)));
 }
 
 /* All headers of the frame were there. */
@@ -115,7 +113,7 @@ static void prelude_byte(struct event_frames *frames, unsigned char c)
 static void expect(struct event_frames *frames, unsigned len, enum step step)
 {
     frames->left = (uint16_t)len;
-    frames->text_len = 0;
+    frames->text.len = 0;
     frames->step = (uint8_t)step;
     if (len > frames->headers_left)
         garbled(frames);
@@ -157,12 +155,7 @@ static size_t text_bytes(struct event_frames *frames, struct span bytes)
 
     frames->left = (uint16_t)(frames->left - len);
     frames->headers_left -= (uint32_t)len;
-    if (len + frames->text_len > ERROR_WORD_MAX) {
-        frames->text_len = TOO_LONG;
-    } else {
-        memcpy(frames->text + frames->text_len, bytes.ptr, len);
-        frames->text_len = (uint8_t)(frames->text_len + len);
-    }
+    kept_word_add(&frames->text, span_of(bytes.ptr, len));
     if (frames->left > 0)
         return len;
     if (frames->step == STEP_NAME) {

@@ -13,6 +13,7 @@
 #define BREAKER_HTTP_EVENT_FRAMES_H
 
 #include "http/error_word.h"
+#include "http/kept_word.h"
 
 #include <stdint.h>
 
@@ -33,14 +34,13 @@ struct event_frames {
     uint8_t kinds; /* of this frame's words, bits */
     bool error;    /* this frame is one; its headers' end decides */
     bool stop;
-    uint8_t at;    /* bytes of the prelude or of a length so far */
-    uint8_t field; /* the header whose value follows */
-    uint8_t text_len;
+    uint8_t at;            /* bytes of the prelude or of a length so far */
+    uint8_t field;         /* the header whose value follows */
     uint16_t left;         /* of a name or value */
     uint32_t headers_left; /* of the frame */
     uint32_t frame_left;   /* payload and CRC */
     unsigned char prelude[12];
-    char text[ERROR_WORD_MAX]; /* a name or value as far as it matters */
+    struct kept_word text; /* a name or value */
 };
 
 /* Nothing is looked at any more once the state is not RUNNING. */

@@ -32,8 +32,6 @@ enum member {
     MEMBER_WORD,
 };
 
-#define TOO_LONG (ERROR_WORD_MAX + 1)
-
 static bool is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\n' || c == '\r';
@@ -49,14 +47,9 @@ static bool in_object(const struct json_error *json)
     return place_of(json) >= PLACE_TOP;
 }
 
-static struct span text_of(const struct json_error *json)
-{
-    return json->text_len < TOO_LONG ? span_of(json->text, json->text_len) : SPAN_LIT("?");
-}
-
 static bool text_is(const struct json_error *json, struct span text)
 {
-    return json->text_len == text.len && memcmp(json->text, text.ptr, text.len) == 0;
+    return kept_word_is(&json->text, text);
 }
 
 /* --- what a member means --------------------------------------------------------------------- */
@@ -111,14 +104,14 @@ static bool matters(const struct json_error *json)
 
 static void read_kind(struct json_error *json)
 {
-    json->kinds |= (uint8_t)(1u << error_word_kind(text_of(json)));
+    json->kinds |= (uint8_t)(1u << error_word_kind(kept_word_span(&json->text)));
 }
 
 /* A string, number or word that matters was read. */
 static void read_value(struct json_error *json, bool string)
 {
     enum place place = place_of(json);
-    bool nothing = string ? json->text_len == 0
+    bool nothing = string ? json->text.len == 0
                           : text_is(json, SPAN_LIT("null")) || text_is(json, SPAN_LIT("false")) ||
                                 text_is(json, SPAN_LIT("0"));
 
@@ -215,7 +208,7 @@ static void begin_container(struct json_error *json, char opener)
 
 static void begin_text(struct json_error *json, bool name)
 {
-    json->text_len = 0;
+    json->text.len = 0;
     json->in_name = name;
     json->mode = MODE_TEXT;
 }
@@ -234,7 +227,7 @@ static size_t value_byte(struct json_error *json, char c)
     } else if (place_of(json) == PLACE_ROOT || c == ']' || c == '}' || c == ',' || c == ':') {
         give_up(json);
     } else if (c != '"') {
-        json->text_len = 0;
+        json->text.len = 0;
         json->mode = MODE_SCALAR;
         return 0;
     } else if (in_object(json) && matters(json)) {
@@ -256,16 +249,6 @@ static void member_byte(struct json_error *json, char c)
         give_up(json);
 }
 
-static void keep(struct json_error *json, struct span bytes)
-{
-    if (bytes.len > (size_t)ERROR_WORD_MAX - json->text_len) {
-        json->text_len = TOO_LONG;
-        return;
-    }
-    memcpy(json->text + json->text_len, bytes.ptr, bytes.len);
-    json->text_len = (uint8_t)(json->text_len + bytes.len);
-}
-
 static void end_text(struct json_error *json)
 {
     if (json->in_name) {
@@ -281,16 +264,16 @@ static size_t text_bytes(struct json_error *json, struct span bytes)
 {
     size_t len = 0;
 
-    while (len < bytes.len && len <= ERROR_WORD_MAX && bytes.ptr[len] != '"' &&
+    while (len < bytes.len && len <= KEPT_WORD_MAX && bytes.ptr[len] != '"' &&
            bytes.ptr[len] != '\\')
         len++;
-    keep(json, span_of(bytes.ptr, len));
-    if (len < bytes.len && bytes.ptr[len] == '"' && json->text_len < TOO_LONG) {
+    kept_word_add(&json->text, span_of(bytes.ptr, len));
+    if (len < bytes.len && bytes.ptr[len] == '"' && !kept_word_is_lost(&json->text)) {
         end_text(json);
         return len + 1;
     }
-    if (json->text_len == TOO_LONG || len < bytes.len) { /* the rest is not kept */
-        json->text_len = TOO_LONG;
+    if (kept_word_is_lost(&json->text) || len < bytes.len) { /* the rest is not kept */
+        kept_word_lose(&json->text);
         json_skip_begin(&json->skip, '"');
         json->mode = MODE_OTHER;
     }
@@ -303,9 +286,9 @@ static size_t other_bytes(struct json_error *json, struct span bytes)
 
     if (!json_skip_over(&json->skip))
         return taken;
-    if (json->text_len == TOO_LONG) {
+    if (kept_word_is_lost(&json->text)) {
         end_text(json);
-        json->text_len = 0;
+        json->text.len = 0;
     } else {
         after_value(json);
     }
@@ -328,14 +311,13 @@ static size_t scalar_bytes(struct json_error *json, struct span bytes)
             give_up(json);
             return len;
         }
-        if (json->text_len < TOO_LONG)
-            keep(json, span_of(&c, 1));
+        kept_word_add(&json->text, span_of(&c, 1));
         len++;
     }
     if (len < bytes.len) {
         if (in_object(json) && matters(json))
             read_value(json, false);
-        json->text_len = 0;
+        json->text.len = 0;
         after_value(json);
     }
     return len;

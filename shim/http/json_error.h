@@ -19,6 +19,7 @@
 
 #include "http/error_word.h"
 #include "http/json_skip.h"
+#include "http/kept_word.h"
 
 /* The deepest place that is looked into: list, object, choices, choice, error, an error in it. */
 #define JSON_ERROR_LEVELS 7
@@ -30,13 +31,12 @@ struct json_error {
     uint8_t mode;
     uint8_t level;
     uint8_t places[JSON_ERROR_LEVELS];
-    uint8_t member;   /* the last name */
-    uint8_t text_len; /* beyond ERROR_WORD_MAX: too long, or escaped */
-    uint8_t kinds;    /* of the words so far, bits */
+    uint8_t member; /* the last name */
+    uint8_t kinds;  /* of the words so far, bits */
     bool in_name;
     bool seen;
     bool done;
-    char text[ERROR_WORD_MAX];
+    struct kept_word text; /* of a name or value; lost if there is an escape in it */
 };
 
 void json_error_feed(struct json_error *json, struct span bytes);

@@ -34,18 +34,16 @@
 #include "http/stream_state.h"
 
 /* Private: lines of text/event-stream. */
-#define STREAM_EVENT_MAX 23 /* no longer event name means anything */
 struct stream_lines {
     uint8_t step;
     uint8_t bom;       /* bytes of it seen; past its end: it cannot come any more */
     uint8_t name_len;  /* of the field */
-    uint8_t event_len; /* beyond STREAM_EVENT_MAX: longer */
     uint8_t begin_len; /* of the data */
     bool after_cr;     /* an LF would belong to the line before */
     bool data;         /* the event has some, maybe empty */
     char name[6];
     char begin[6];
-    char event[STREAM_EVENT_MAX];
+    struct kept_word event;
 };
 
 /* Fixed in size, at most 1.5 KB, plain bytes: where an application may refuse bytes and be given

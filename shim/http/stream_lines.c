@@ -18,9 +18,8 @@ enum step {
     STEP_IGNORED,
 };
 
-#define BOM_LEN  3
-#define NO_BOM   (BOM_LEN + 1)
-#define TOO_LONG (STREAM_EVENT_MAX + 1)
+#define BOM_LEN 3
+#define NO_BOM  (BOM_LEN + 1)
 
 /* --- what an event says ---------------------------------------------------------------------- */
 
@@ -55,9 +54,7 @@ static void end_event(struct stream *stream)
 {
     struct stream_lines *lines = &stream->lines;
     struct span begin = span_of(lines->begin, lines->begin_len);
-    enum meaning meaning = lines->event_len < TOO_LONG
-                               ? meaning_of(span_of(lines->event, lines->event_len))
-                               : MEANS_NOTHING;
+    enum meaning meaning = meaning_of(kept_word_span(&lines->event));
 
     if (meaning == MEANS_ERROR)
         stream_fail(stream, json_error_kind(&stream->json));
@@ -67,7 +64,7 @@ static void end_event(struct stream *stream)
         (meaning == MEANS_END || span_eq(begin, SPAN_LIT("[DONE]"))))
         stream_set(stream, STREAM_OVER);
     stream->json = (struct json_error){0};
-    lines->event_len = lines->begin_len = 0;
+    lines->event.len = lines->begin_len = 0;
     lines->data = false;
 }
 
@@ -95,7 +92,7 @@ static enum step step_of_field(struct stream *stream)
         return STEP_DATA;
     }
     if (span_eq(name, SPAN_LIT("event"))) {
-        lines->event_len = 0;
+        lines->event.len = 0;
         return STEP_EVENT;
     }
     return STEP_IGNORED;
@@ -121,14 +118,6 @@ static void take_data(struct stream *stream, struct span run)
     json_error_feed(&stream->json, run);
 }
 
-static void take_event(struct stream_lines *lines, struct span run)
-{
-    if (lines->event_len + run.len > STREAM_EVENT_MAX)
-        lines->event_len = TOO_LONG;
-    else
-        lines->event_len = keep(lines->event, lines->event_len, STREAM_EVENT_MAX, run);
-}
-
 /* A part of one line, at least a byte. */
 static void take_run(struct stream *stream, struct span run)
 {
@@ -149,7 +138,7 @@ static void take_run(struct stream *stream, struct span run)
     if (lines->step == STEP_DATA)
         take_data(stream, run);
     else if (lines->step == STEP_EVENT)
-        take_event(lines, run);
+        kept_word_add(&lines->event, run);
 }
 
 /* Where the first CR or LF stands, or the end of `bytes`. */
@@ -299,7 +288,7 @@ static size_t plain_event(struct span bytes)
 /* Before an event of which nothing was read yet? */
 static bool between_events(const struct stream_lines *lines)
 {
-    return lines->step == STEP_NAME && lines->name_len == 0 && lines->event_len == 0 &&
+    return lines->step == STEP_NAME && lines->name_len == 0 && lines->event.len == 0 &&
            !lines->data && !lines->after_cr;
 }
 
@@ -321,6 +310,6 @@ void stream_feed_lines(struct stream *stream, struct span bytes)
 void stream_end_lines(struct stream *stream)
 {
     if (stream->lines.step == STEP_EVENT) /* half a name is another one */
-        stream->lines.event_len = 0;
+        stream->lines.event.len = 0;
     end_event(stream);
 }
