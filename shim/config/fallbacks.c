@@ -135,17 +135,6 @@ static const char *fault_of_item(struct span item)
     return NULL;
 }
 
-static bool add_model(struct fallback *fallback, struct span item)
-{
-    size_t at = strlen(fallback->models), gap = at > 0 ? 2 : 0;
-
-    if (at + gap + item.len >= CONFIG_MODELS_MAX)
-        return false;
-    memcpy(fallback->models + at, ", ", gap);
-    memcpy(fallback->models + at + gap, item.ptr, item.len);
-    return true;
-}
-
 static void set_model(struct load *load, struct span key, struct span text)
 {
     struct fallback *fallback = load->fallback;
@@ -165,7 +154,7 @@ static void set_model(struct load *load, struct span key, struct span text)
         refuse(load, key, "GLOB:NAME, ...", "nothing");
     while (config_next_name(&text, &item)) {
         const char *fault = fault_of_item(item);
-        if (!fault && add_model(fallback, item))
+        if (!fault && value_add_item(fallback->models, CONFIG_MODELS_MAX, item))
             continue;
         snprintf(found, sizeof found, "\"%.*s\"%s%s", (int)(item.len < 70 ? item.len : 70),
                  item.ptr, fault ? ", which has " : "", fault ? fault : "");

@@ -191,7 +191,7 @@ void names_check(struct load *load)
         if (list->layer != entry->layer)
             list = entry; /* of one layer they stand together */
         if (judge(load, &ways, entry, value))
-            value_add_name(value, entry->name);
+            value_add_item(value->text, sizeof value->text, entry->name);
         else
             entry->left_out = !is_listed(value, entry->name) && !was_left_out(list, entry);
     }

@@ -92,27 +92,19 @@ static bool parse_status(struct span text, unsigned *out)
     return *out >= 100 && *out <= 599;
 }
 
-/* "408, 500-504": items separated by commas or blanks. */
+/* "408, 500-504" */
 static bool parse_statuses(struct span text, struct status_set *set)
 {
-    text = span_trim(text);
-    while (text.len > 0) {
-        size_t end = 0;
-        unsigned first, last;
-        while (end < text.len && text.ptr[end] != ',' && text.ptr[end] != ' ' &&
-               text.ptr[end] != '\t')
-            end++;
-        struct span item = span_of(text.ptr, end);
-        const char *dash = item.len ? memchr(item.ptr, '-', item.len) : NULL;
-        struct span from = dash ? span_of(item.ptr, (size_t)(dash - item.ptr)) : item;
-        struct span to = dash ? span_skip(item, from.len + 1) : item;
+    struct span item;
+    unsigned first, last;
+
+    while (config_next_name(&text, &item)) {
+        struct span from = span_until(item, '-');
+        struct span to = from.len < item.len ? span_skip(item, from.len + 1) : item;
         if (!parse_status(from, &first) || !parse_status(to, &last) || last < first)
             return false;
         for (; first <= last; first++)
             status_set_add(set, first);
-        text = span_trim(span_skip(text, end));
-        if (text.len > 0 && text.ptr[0] == ',')
-            text = span_trim(span_skip(text, 1));
     }
     return true;
 }
@@ -132,15 +124,15 @@ bool config_next_name(struct span *names, struct span *name)
     return found;
 }
 
-bool value_add_name(struct value *value, struct span name)
+bool value_add_item(char *list, size_t size, struct span item)
 {
-    size_t at = strlen(value->text), gap = at > 0 ? 2 : 0;
+    size_t at = strlen(list), gap = at > 0 ? 2 : 0;
 
-    if (at + gap + name.len >= VALUE_TEXT_MAX)
+    if (at + gap + item.len >= size)
         return false;
-    memcpy(value->text + at, ", ", gap);
-    memcpy(value->text + at + gap, name.ptr, name.len);
-    value->text[at + gap + name.len] = '\0';
+    memcpy(list + at, ", ", gap);
+    memcpy(list + at + gap, item.ptr, item.len);
+    list[at + gap + item.len] = '\0';
     return true;
 }
 
@@ -149,7 +141,8 @@ static bool parse_names(struct span text, struct value *value)
     struct span name;
 
     while (config_next_name(&text, &name))
-        if (name.len == 0 || span_has_control(name) || !value_add_name(value, name))
+        if (name.len == 0 || span_has_control(name) ||
+            !value_add_item(value->text, sizeof value->text, name))
             return false;
     return true;
 }
@@ -234,16 +227,13 @@ static bool append_names(struct span text, struct value *value)
 bool value_append(const struct option *option, struct span text, struct value *value)
 {
     struct value more;
-    size_t len = strlen(value->text);
 
     if (option->type == VALUE_NAMES)
         return append_names(span_trim(text), value);
     if (option->type != VALUE_STATUS || !value_parse(option, text, &more) ||
-        len + 2 + strlen(more.text) >= VALUE_TEXT_MAX)
+        !value_add_item(value->text, sizeof value->text, span_str(more.text)))
         return false;
     for (unsigned i = 0; i < sizeof more.statuses.bits / sizeof *more.statuses.bits; i++)
         value->statuses.bits[i] |= more.statuses.bits[i];
-    memcpy(value->text + len, ", ", 2);
-    memcpy(value->text + len + 2, more.text, strlen(more.text) + 1);
     return true;
 }

@@ -25,7 +25,7 @@ static inline bool value_is_list(const struct option *option)
     return option->type == VALUE_STATUS || option->type == VALUE_NAMES;
 }
 
-/* Adds one to the text of a list; false: there is no room. */
-bool value_add_name(struct value *value, struct span name);
+/* Adds one to a list as text, with ", " before it; false: there is no room. */
+bool value_add_item(char *list, size_t size, struct span item);
 
 #endif
