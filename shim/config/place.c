@@ -122,12 +122,8 @@ bool place_is_loopback(struct span host)
 static size_t write_host(struct span host, char *buf, size_t size)
 {
     uint16_t words[8];
-    struct span address = host.len > 2 ? between_brackets(host) : SPAN_NONE;
-    const char *zone = address.len ? memchr(address.ptr, '%', address.len) : NULL;
 
-    if (zone)
-        address.len = (size_t)(zone - address.ptr);
-    if (is_bracketed(host) && !parse_ipv6(address, words))
+    if (is_bracketed(host) && !parse_ipv6(span_until(between_brackets(host), '%'), words))
         return 0;
     size_t len = url_host_key(host, 443, buf, size < HOST_MAX ? size : HOST_MAX);
     return len > 0 && buf[0] != '.' ? len : 0;
