@@ -8,17 +8,6 @@
 
 #include <stdio.h>
 
-static struct span model_of(const struct target *target)
-{
-    return target->pattern[target->host_len] ? span_str(target->pattern + target->host_len + 1)
-                                             : SPAN_NONE;
-}
-
-static struct span host_of(const struct target *target)
-{
-    return span_of(target->pattern, target->host_len);
-}
-
 /* --- bases -------------------------------------------------------------------------------------
  */
 
@@ -92,10 +81,10 @@ static void advise_on_hard_stop(struct load *load, const struct target *target)
     struct policy policy;
     char expected[120], found[120];
 
-    if (!model_of(target).ptr || !layer_has(&target->layer, OPTION_allow_fallbacks))
+    if (!target_model(target).ptr || !layer_has(&target->layer, OPTION_allow_fallbacks))
         return;
     const struct setting *setting = target->layer.setting[OPTION_allow_fallbacks];
-    config_policy(load->config, host_of(target), SPAN_NONE, &policy);
+    config_policy(load->config, target_host(target), SPAN_NONE, &policy);
     if (setting->value.number != 0 || !policy.holds_models || !policy.allow_fallbacks ||
         !*policy.fallback_address)
         return;
@@ -143,7 +132,8 @@ void advice_give(struct load *load)
      * so does each wider one. */
     advise_on_clear_text(load, SPAN_LIT("-"), SPAN_NONE);
     for (unsigned i = 0; i < config->target_count; i++)
-        advise_on_clear_text(load, host_of(config->targets[i]), model_of(config->targets[i]));
+        advise_on_clear_text(load, target_host(config->targets[i]),
+                             target_model(config->targets[i]));
     for (unsigned i = 0; i < config->target_count; i++)
         advise_on_hard_stop(load, config->targets[i]);
     for (unsigned i = 0; i < config->fallback_count; i++)

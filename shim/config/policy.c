@@ -26,18 +26,6 @@ bool config_glob(struct span pattern, struct span text)
     return p == pattern.len;
 }
 
-static struct span host_part(const struct target *target)
-{
-    return span_of(target->pattern, target->host_len);
-}
-
-/* SPAN_NONE when the target is for all models. */
-static struct span model_part(const struct target *target)
-{
-    return target->pattern[target->host_len] ? span_str(target->pattern + target->host_len + 1)
-                                             : SPAN_NONE;
-}
-
 static bool is_glob(struct span pattern)
 {
     return pattern.len &&
@@ -46,7 +34,7 @@ static bool is_glob(struct span pattern)
 
 struct span config_literal_host(const struct target *target)
 {
-    struct span host = host_part(target);
+    struct span host = target_host(target);
 
     return host.len == 0 || is_glob(host) ? SPAN_NONE : host;
 }
@@ -63,10 +51,10 @@ static int compare_parts(struct span a, struct span b)
 
 static int compare_targets(const struct target *a, const struct target *b)
 {
-    int order = compare_parts(host_part(a), host_part(b));
+    int order = compare_parts(target_host(a), target_host(b));
 
     if (order == 0)
-        order = compare_parts(model_part(a), model_part(b));
+        order = compare_parts(target_model(a), target_model(b));
     return order ? order : (a->order > b->order) - (a->order < b->order);
 }
 
@@ -96,9 +84,9 @@ static bool rank(struct config *config)
 
 static bool target_matches(const struct target *target, struct span host, struct span model)
 {
-    struct span wanted = model_part(target);
+    struct span wanted = target_model(target);
 
-    return config_glob(host_part(target), host) &&
+    return config_glob(target_host(target), host) &&
            (!wanted.ptr || (model.ptr && config_glob(wanted, model)));
 }
 
@@ -157,7 +145,7 @@ static bool is_held_model(const struct target *target, struct span host)
 {
     return layer_has(&target->layer, OPTION_allow_fallbacks) &&
            target->layer.setting[OPTION_allow_fallbacks]->value.number == 0 &&
-           model_part(target).ptr && config_glob(host_part(target), host);
+           target_model(target).ptr && config_glob(target_host(target), host);
 }
 
 bool config_policy(const struct config *config, struct span host, struct span model,
@@ -190,7 +178,7 @@ bool config_policy(const struct config *config, struct span host, struct span mo
 
 bool config_target_lists(const struct config *config, unsigned index, struct span host)
 {
-    return index < config->target_count && config_glob(host_part(config->targets[index]), host);
+    return index < config->target_count && config_glob(target_host(config->targets[index]), host);
 }
 
 bool config_lists_host(const struct config *config, struct span host)

@@ -180,7 +180,7 @@ static void check_scope(struct load *load, const struct target *target)
 {
     char found[CONFIG_PATTERN_MAX + 10];
 
-    if (!layer_has(&target->layer, OPTION_scope) || !target->pattern[target->host_len])
+    if (!layer_has(&target->layer, OPTION_scope) || !target_model(target).ptr)
         return;
     snprintf(found, sizeof found, "one for %s", target->pattern);
     load_problem(load, load->config->file, target->layer.setting[OPTION_scope]->line,
@@ -198,7 +198,7 @@ static void check_address(struct load *load, struct target *target)
     if (!layer_has(layer, OPTION_fallback_address))
         return;
     struct setting *setting = layer->setting[OPTION_fallback_address];
-    if (target->pattern[target->host_len]) {
+    if (target_model(target).ptr) {
         snprintf(found, sizeof found, "one for %s", target->pattern);
         load_skip(load, load->config->file, setting->line, key,
                   "it in [breaker] or a target without a model", found);

@@ -45,6 +45,18 @@ struct target {
     struct layer layer;
 };
 
+static inline struct span target_host(const struct target *target)
+{
+    return span_of(target->pattern, target->host_len);
+}
+
+/* SPAN_NONE when the target is for all models. */
+static inline struct span target_model(const struct target *target)
+{
+    return target->pattern[target->host_len] ? span_str(target->pattern + target->host_len + 1)
+                                             : SPAN_NONE;
+}
+
 struct fallback {
     struct config_fallback seen; /* by the outside; its headers are those below */
     char name[CONFIG_NAME_MAX + 1];
