@@ -90,6 +90,11 @@ static inline struct call *call_of(struct shim_call *call)
     return (struct call *)(void *)call->opaque;
 }
 
+static inline const struct call *call_of_const(const struct shim_call *call)
+{
+    return (const struct call *)(const void *)call->opaque;
+}
+
 static inline bool call_has_model(const struct call *call)
 {
     return call->key_len > call->host_len;

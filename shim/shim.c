@@ -222,7 +222,7 @@ bool shim_open_again(struct shim_call *shim_call, enum shim_need *need)
 
 bool shim_wants_credential(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return call->state == CALL_OPEN && call->judged_shape.place != MODEL_NONE;
 }
@@ -297,7 +297,7 @@ void shim_model(struct shim_call *shim_call, struct span model)
 
 size_t shim_response(const struct shim_call *shim_call, char *buf, size_t size, bool head_only)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
     const struct call_side *side = call->refusal.model ? &call->model : &call->host;
     struct synthetic answer = {
         .api = call->api,

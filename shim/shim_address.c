@@ -16,7 +16,7 @@ static bool breaker_refuses(const struct call_side *side, uint64_t now)
 
 bool shim_overruled(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return call->state == CALL_ADMITTED && call->host.admitted && !call->host.ticket.counted &&
            breaker_refuses(&call->host, process_clock->boot_ns());
@@ -24,7 +24,7 @@ bool shim_overruled(const struct shim_call *shim_call)
 
 bool shim_fallback_address(const struct shim_call *shim_call, struct span *host, uint16_t *port)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     if (!(call->state == CALL_REFUSED && !call->refusal.model) && !shim_overruled(shim_call))
         return false;

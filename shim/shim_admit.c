@@ -262,7 +262,7 @@ enum shim_verdict shim_exhausted(struct shim_call *shim_call)
 
 bool shim_is_probe(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return call->state == CALL_ADMITTED && ((call->host.admitted && call->host.ticket.probe) ||
                                             (call->model.admitted && call->model.ticket.probe));
@@ -308,7 +308,7 @@ enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_
 
 bool shim_model_pending(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return call->state == CALL_ADMITTED && call->place != MODEL_NONE && !call->model.admitted;
 }

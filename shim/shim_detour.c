@@ -47,14 +47,14 @@ static struct detour *inside(struct shim_detour *detour)
 
 bool shim_detour_possible(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return call->config && call_has_chain(call);
 }
 
 bool shim_detour_on_failure(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return shim_detour_possible(shim_call) && call_chain_policy(call)->failover == FAILOVER_CONNECT;
 }

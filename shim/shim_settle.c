@@ -99,7 +99,7 @@ static struct outcome judge(struct call *call, const struct call_end *end)
 
 uint64_t shim_age_ns(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return process_clock->boot_ns() - call->admitted_ns;
 }
@@ -164,5 +164,5 @@ void shim_drop(struct shim_call *shim_call)
 
 bool shim_admitted(const struct shim_call *shim_call)
 {
-    return ((const struct call *)(const void *)shim_call->opaque)->state == CALL_ADMITTED;
+    return call_of_const(shim_call)->state == CALL_ADMITTED;
 }

@@ -11,7 +11,7 @@ _Static_assert(_Alignof(struct stream) <= 8, "struct shim_watched is not aligned
 
 bool shim_watches(const struct shim_call *shim_call)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
 
     return call->state == CALL_ADMITTED && call->judged_shape.place != MODEL_NONE &&
            call->epoch == process_epoch();
@@ -68,7 +68,7 @@ bool shim_watch(struct shim_call *shim_call, struct span bytes)
 void shim_watch_ahead(const struct shim_call *shim_call, struct span bytes,
                       struct shim_watched *watched)
 {
-    const struct call *call = (const struct call *)(const void *)shim_call->opaque;
+    const struct call *call = call_of_const(shim_call);
     struct quota *quota = (struct quota *)(void *)watched->opaque;
     struct stream *stream = (struct stream *)(void *)watched->opaque;
 
