@@ -110,6 +110,24 @@ static inline struct span call_model_key(const struct call *call)
     return span_of(call->key, call->key_len);
 }
 
+/* The key that a side of the call is of. */
+static inline struct span call_side_key(const struct call *call, const struct call_side *side)
+{
+    return side == &call->model ? call_model_key(call) : call_host_key(call);
+}
+
+/* What the side's breaker shows at `now`. */
+static inline struct breaker_effective call_shown(const struct call_side *side, uint64_t now)
+{
+    return breaker_effective(slot_word(side->slot), breaker_tick(now), &side->policy.breaker);
+}
+
+/* The side that refused the call. */
+static inline const struct call_side *call_refuser(const struct call *call)
+{
+    return call->refusal.model ? &call->model : &call->host;
+}
+
 /* Spreads two cores over the shards of the statistics: stacks of threads and of processes differ.
  */
 static inline unsigned call_stat_shard(void)
@@ -169,6 +187,8 @@ void call_settle_provisionally(struct call *call, struct call_side *side);
 const struct outcome_policy *call_outcome_policy(const struct call *call);
 /* Hands a held grant back; no statistics: the call never went out. */
 void call_return_side(struct call_side *side, uint64_t now);
+/* Gives the side a slot, if it has none; false: there is no room. `failure`: as table_claim(). */
+bool call_claim(const struct call *call, struct call_side *side, bool failure);
 
 /* call_events.c: what the log is told. */
 struct call_change {
@@ -178,14 +198,16 @@ struct call_change {
     uint64_t before; /* of a trip: the word and the tick at which the failure met it */
     uint32_t now;
 };
-void call_log_change(const struct call *call, bool model, const struct call_change *change);
+void call_log_change(const struct call *call, const struct call_side *side,
+                     const struct call_change *change);
 /* `passes`: no fallback took it, and it goes past the breaker. */
 void call_log_refusal(const struct call *call, uint64_t now, bool passes);
 /* Of one that would have been, had it not been for mode = observe; `parked`: by a cool-down. */
-void call_log_observed(const struct call *call, bool model, bool parked, uint64_t now);
+void call_log_observed(const struct call *call, const struct call_side *side, bool parked,
+                       uint64_t now);
 /* A credential that was not parked is, from now on, for so many ms; COOLDOWN_ALL: each is. */
-void call_log_cooldown(const struct call *call, bool model, uint64_t credential, unsigned status,
-                       uint32_t ms);
+void call_log_cooldown(const struct call *call, const struct call_side *side, uint64_t credential,
+                       unsigned status, uint32_t ms);
 /* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its
  * connect had failed. `failover`: it was not refused. */
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail);

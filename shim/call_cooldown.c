@@ -64,19 +64,13 @@ void call_park(struct call *call, const struct call_end *end)
     if (end->status < 400 || end->redirected_away || !side || !side->admitted)
         return;
     uint32_t ms = ms_of(call, &side->policy.cooldown, end, &credential);
-    if (ms == 0)
-        return;
-    if (!side->slot)
-        side->slot =
-            table_claim(call->table, side->identity,
-                        side == &call->model ? call_model_key(call) : call_host_key(call), true);
-    if (!side->slot)
+    if (ms == 0 || !call_claim(call, side, true))
         return;
     uint64_t now = process_clock->boot_ns();
     bool parked = slot_cooldown_left(side->slot, credential, breaker_tick(now)) > 0;
     slot_cooldown_set(side->slot, credential, breaker_ticks_of(ms * CLOCK_NS_PER_MS),
                       breaker_tick(now));
     if (!parked)
-        call_log_cooldown(call, side == &call->model, credential, end->status, ms);
+        call_log_cooldown(call, side, credential, end->status, ms);
     process_table_recheck(call->config, now);
 }

@@ -11,11 +11,6 @@ static const struct {
     [BREAKER_CLOSED_AGAIN] = {"half_open", "closed"}, [BREAKER_PROBING] = {"open", "half_open"},
 };
 
-static struct span key_of(const struct call *call, bool model)
-{
-    return model ? call_model_key(call) : call_host_key(call);
-}
-
 /* As `status` showed it before. */
 static const char *from_name(const struct call_side *side, const struct call_change *change)
 {
@@ -41,16 +36,16 @@ static const char *rate_detail(const struct call_side *side, const struct call_c
     return buf;
 }
 
-void call_log_change(const struct call *call, bool model, const struct call_change *change)
+void call_log_change(const struct call *call, const struct call_side *side,
+                     const struct call_change *change)
 {
-    const struct call_side *side = model ? &call->model : &call->host;
     char cause[48], detail[64];
 
     if (change->change == BREAKER_NO_CHANGE)
         return;
     struct log_event event = {
         .event = "transition",
-        .key = key_of(call, model),
+        .key = call_side_key(call, side),
         .from = from_name(side, change),
         .to = change_names[change->change].to,
         .detail = rate_detail(side, change, detail, sizeof detail),
@@ -78,12 +73,12 @@ const char *call_refusal_name(const struct call *call)
     return call->refusal.parked ? "cooling_down" : breaker_state_name(call->refusal.state);
 }
 
-void call_log_cooldown(const struct call *call, bool model, uint64_t credential, unsigned status,
-                       uint32_t ms)
+void call_log_cooldown(const struct call *call, const struct call_side *side, uint64_t credential,
+                       unsigned status, uint32_t ms)
 {
     char cause[48], detail[64];
     struct log_event event = {
-        .event = "cooldown", .key = key_of(call, model), .cause = cause, .detail = detail};
+        .event = "cooldown", .key = call_side_key(call, side), .cause = cause, .detail = detail};
 
     snprintf(cause, sizeof cause, "status %u", status);
     snprintf(detail, sizeof detail, "%s for %u.%03u s",
@@ -91,17 +86,15 @@ void call_log_cooldown(const struct call *call, bool model, uint64_t credential,
     process_log(call->config, &event);
 }
 
-void call_log_observed(const struct call *call, bool model, bool parked, uint64_t now)
+void call_log_observed(const struct call *call, const struct call_side *side, bool parked,
+                       uint64_t now)
 {
-    const struct call_side *side = model ? &call->model : &call->host;
-
     if (!refusal_is_due(call, side->slot, now))
         return;
-    const char *state = breaker_state_name(
-        breaker_effective(slot_word(side->slot), breaker_tick(now), &side->policy.breaker).state);
+    const char *state = breaker_state_name(call_shown(side, now).state);
     struct log_event event = {
         .event = "observed",
-        .key = key_of(call, model),
+        .key = call_side_key(call, side),
         .from = state,
         .cause = parked ? "cooling_down" : state,
         .refused_total = slot_totals(side->slot).refused,
@@ -111,17 +104,17 @@ void call_log_observed(const struct call *call, bool model, bool parked, uint64_
 
 void call_log_refusal(const struct call *call, uint64_t now, bool passes)
 {
-    struct slot *slot = call->refusal.model ? call->model.slot : call->host.slot;
+    const struct call_side *side = call_refuser(call);
 
-    if (!refusal_is_due(call, slot, now))
+    if (!refusal_is_due(call, side->slot, now))
         return;
     struct log_event event = {
         .event = passes ? "passed" : "refused",
-        .key = key_of(call, call->refusal.model),
+        .key = call_side_key(call, side),
         .from = breaker_state_name(call->refusal.state),
         .cause = call_refusal_name(call),
         .detail = call->refusal.why_not,
-        .refused_total = slot_totals(slot).refused,
+        .refused_total = slot_totals(side->slot).refused,
     };
     process_log(call->config, &event);
 }
@@ -129,7 +122,9 @@ void call_log_refusal(const struct call *call, uint64_t now, bool passes)
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail)
 {
     char text[CALL_KEY_MAX + 1];
-    bool model = failover ? call_knows_model(call) : call->refusal.model;
+    const struct call_side *side = !failover                ? call_refuser(call)
+                                   : call_knows_model(call) ? &call->model
+                                                            : &call->host;
 
     if (!*config_log_path(call->config))
         return;
@@ -137,7 +132,7 @@ void call_log_reroute(const struct call *call, struct span to, bool failover, co
         *(char *)mempcpy(text, to.ptr, to.len) = '\0';
     struct log_event event = {
         .event = to.ptr ? "rerouted" : "failover",
-        .key = key_of(call, model),
+        .key = call_side_key(call, side),
         .from = failover ? NULL : breaker_state_name(call->refusal.state),
         .to = to.ptr ? text : NULL,
         .cause = failover ? to.ptr ? "connect failed" : "no fallback" : call_refusal_name(call),

@@ -298,10 +298,10 @@ void shim_model(struct shim_call *shim_call, struct span model)
 size_t shim_response(const struct shim_call *shim_call, char *buf, size_t size, bool head_only)
 {
     const struct call *call = call_of_const(shim_call);
-    const struct call_side *side = call->refusal.model ? &call->model : &call->host;
+    const struct call_side *side = call_refuser(call);
     struct synthetic answer = {
         .api = call->api,
-        .key = call->refusal.model ? call_model_key(call) : call_host_key(call),
+        .key = call_side_key(call, side),
         .state = call_refusal_name(call),
         .by_hand = !call->refusal.parked && call->refusal.state == BREAKER_SHOW_FORCED_OPEN,
         .rate_limited = call->refusal.parked,

@@ -40,9 +40,7 @@ void shim_rerouted(struct shim_call *from, struct shim_call *to)
 
     if (call->state != CALL_REFUSED) { /* it would have passed */
         call->refusal.model = false;
-        call->refusal.state =
-            breaker_effective(slot_word(side->slot), breaker_tick(now), &side->policy.breaker)
-                .state;
+        call->refusal.state = call_shown(side, now).state;
     }
     if (slot_count_rerouted(side->slot, table_identity(call->table, key), call_stat_shard(), now,
                             CALL_LOG_QUIET_NS))

@@ -29,7 +29,7 @@ static void observe(const struct call *call, const struct call_side *side, bool 
                     uint64_t now)
 {
     slot_count_refused(side->slot, call_stat_shard());
-    call_log_observed(call, side == &call->model, parked, now);
+    call_log_observed(call, side, parked, now);
 }
 
 /* Makes good what was peeked: only a grant writes, and may be lost to another process. */
@@ -40,7 +40,7 @@ static struct breaker_admission take_side(const struct call *call, struct call_s
 
     if (peeked.verdict == BREAKER_GRANT) {
         peeked = slot_admit(side->slot, breaker_tick(now), &side->policy.breaker, &change);
-        call_log_change(call, side == &call->model, &(struct call_change){.change = change});
+        call_log_change(call, side, &(struct call_change){.change = change});
     }
     side->ticket = peeked.ticket;
     side->admitted = !refuses(call, side, &peeked);
@@ -71,14 +71,13 @@ static uint32_t parked_ms(struct call *call, uint64_t now)
 static enum shim_verdict refuse(struct call *call, struct call_side *side,
                                 const struct breaker_admission *admission, uint64_t now)
 {
-    struct breaker_effective shown =
-        breaker_effective(slot_word(side->slot), breaker_tick(now), &side->policy.breaker);
+    enum breaker_state state = call_shown(side, now).state;
 
     call->refusal.model = side == &call->model;
     /* Another process may have closed it since: the caller is told what it was refused for. */
-    call->refusal.state = shown.state == BREAKER_SHOW_CLOSED || shown.state == BREAKER_SHOW_DEGRADED
+    call->refusal.state = state == BREAKER_SHOW_CLOSED || state == BREAKER_SHOW_DEGRADED
                               ? BREAKER_SHOW_HALF_OPEN
-                              : shown.state;
+                              : state;
     call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
     if (parked_ms(call, now) > call->refusal.wait_ms) /* open and parked: the later of both */
         call->refusal.wait_ms = parked_ms(call, now);
@@ -120,7 +119,7 @@ void shim_obeyed(struct shim_call *shim_call)
     if (call->state != CALL_REFUSED || call->refusal.obeyed)
         return;
     call->refusal.obeyed = true;
-    slot_count_refused(call->refusal.model ? call->model.slot : call->host.slot, call_stat_shard());
+    slot_count_refused(call_refuser(call)->slot, call_stat_shard());
     call_log_refusal(call, call->refusal.now_ns, false);
 }
 
@@ -250,9 +249,8 @@ enum shim_verdict shim_exhausted(struct shim_call *shim_call)
 
     if (call->state != CALL_REFUSED)
         return SHIM_ADMITTED;
-    const struct call_side *side = call->refusal.model ? &call->model : &call->host;
     const struct breaker_admission refused = {.verdict = BREAKER_REFUSE};
-    if (route_refuses(&side->policy, &refused))
+    if (route_refuses(&call_refuser(call)->policy, &refused))
         return SHIM_REFUSED;
     call_log_refusal(call, call->refusal.now_ns, true);
     call->exhausted = true;

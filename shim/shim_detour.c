@@ -342,16 +342,16 @@ static void log_taken(const struct shim_detour *detour, struct detour *d, struct
 void shim_detour_taken(struct shim_detour *detour)
 {
     struct detour *d = inside(detour);
-    const struct call *to = call_of(&detour->call);
+    const struct call *to = call_of(&detour->call), *from = d->from;
     struct span key = call_has_model(to) ? call_model_key(to) : call_host_key(to);
-    bool model =
-        d->failover ? call_knows_model(d->from) && d->from->model.slot : d->from->refusal.model;
-    struct slot *slot = model ? d->from->model.slot : d->from->host.slot;
+    const struct call_side *side = !d->failover                                 ? call_refuser(from)
+                                   : call_knows_model(from) && from->model.slot ? &from->model
+                                                                                : &from->host;
     uint64_t now = process_clock->boot_ns();
     int saved = errno;
 
-    if (!d->from->table || slot_count_rerouted(slot, table_identity(d->from->table, key),
-                                               call_stat_shard(), now, CALL_LOG_QUIET_NS))
+    if (!from->table || slot_count_rerouted(side->slot, table_identity(from->table, key),
+                                            call_stat_shard(), now, CALL_LOG_QUIET_NS))
         log_taken(detour, d, key);
     errno = saved;
 }

@@ -22,21 +22,23 @@ static bool was_suspended(const struct call *call)
     return now > call->suspended_ns + CLOCK_NS_PER_S;
 }
 
+bool call_claim(const struct call *call, struct call_side *side, bool failure)
+{
+    if (!side->slot)
+        side->slot = table_claim(call->table, side->identity, call_side_key(call, side), failure);
+    return side->slot;
+}
+
 static void settle_side(struct call *call, struct call_side *side, enum breaker_outcome outcome,
                         enum outcome_cause cause, const struct call_end *end, uint64_t now)
 {
     struct breaker_extra extra = {.random = 0};
     struct call_change change = {.status = end->status, .now = breaker_tick(now)};
-    bool model = side == &call->model;
 
     if (!side->admitted)
         return;
     side->admitted = false;
-    if (!side->slot)
-        side->slot = table_claim(call->table, side->identity,
-                                 model ? call_model_key(call) : call_host_key(call),
-                                 outcome == BREAKER_FAILURE);
-    if (!side->slot)
+    if (!call_claim(call, side, outcome == BREAKER_FAILURE))
         return;
     change.before = slot_word(side->slot);
     if (outcome == BREAKER_FAILURE)
@@ -51,7 +53,7 @@ static void settle_side(struct call *call, struct call_side *side, enum breaker_
     if (change.change == BREAKER_TRIPPED || change.change == BREAKER_REOPENED)
         slot_note_opened(side->slot);
     change.cause = outcome == BREAKER_FAILURE ? cause : CAUSE_NONE;
-    call_log_change(call, model, &change);
+    call_log_change(call, side, &change);
 }
 
 void call_settle_provisionally(struct call *call, struct call_side *side)
@@ -62,7 +64,7 @@ void call_settle_provisionally(struct call *call, struct call_side *side)
 
     change.change = slot_settle(side->slot, &side->ticket, BREAKER_SUCCESS, change.now,
                                 &side->policy.breaker, &extra);
-    call_log_change(call, side == &call->model, &change);
+    call_log_change(call, side, &change);
 }
 
 /* The healthy case: good ends of a breaker that has nothing to forget are counted, and no more.
