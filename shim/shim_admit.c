@@ -6,6 +6,14 @@ static void find_side(const struct call *call, struct call_side *side, struct sp
     side->slot = table_find(call->table, side->identity);
 }
 
+/* M's of a call that H refuses, too: it may be parked. */
+static void find_sides(struct call *call, bool with_model)
+{
+    find_side(call, &call->host, call_host_key(call));
+    if (with_model)
+        find_side(call, &call->model, call_model_key(call));
+}
+
 /* The look before anything is written. A key without a slot is one that never failed. */
 static struct breaker_admission peek_side(const struct call_side *side, uint32_t now)
 {
@@ -72,6 +80,7 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
                                 const struct breaker_admission *admission, uint64_t now)
 {
     enum breaker_state state = call_shown(side, now).state;
+    uint32_t parked = parked_ms(call, now);
 
     call->refusal.model = side == &call->model;
     /* Another process may have closed it since: the caller is told what it was refused for. */
@@ -79,8 +88,8 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
                               ? BREAKER_SHOW_HALF_OPEN
                               : state;
     call->refusal.wait_ms = wait_of(side, admission, call->refusal.state, now);
-    if (parked_ms(call, now) > call->refusal.wait_ms) /* open and parked: the later of both */
-        call->refusal.wait_ms = parked_ms(call, now);
+    if (parked > call->refusal.wait_ms) /* open and parked: the later of both */
+        call->refusal.wait_ms = parked;
     call->refusal.parked = false;
     call->refusal.now_ns = now;
     call->refusal.obeyed = false;
@@ -123,15 +132,10 @@ void shim_obeyed(struct shim_call *shim_call)
     call_log_refusal(call, call->refusal.now_ns, false);
 }
 
-static struct call_side *sides_refuse(struct call *call, bool with_model, uint64_t now,
+static struct call_side *sides_refuse(struct call *call, bool with_model, uint32_t tick,
                                       struct breaker_admission *host,
                                       struct breaker_admission *model)
 {
-    uint32_t tick = breaker_tick(now);
-
-    find_side(call, &call->host, call_host_key(call));
-    if (with_model) /* of a call that H refuses, too: it may be parked */
-        find_side(call, &call->model, call_model_key(call));
     *host = peek_side(&call->host, tick);
     if (refuses(call, &call->host, host))
         return &call->host;
@@ -166,14 +170,8 @@ static bool admit_closed(struct call_side *side, uint32_t now)
 
 static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
 {
-    find_side(call, &call->host, call_host_key(call));
-    if (!admit_closed(&call->host, now))
+    if (!admit_closed(&call->host, now) || (with_model && !admit_closed(&call->model, now)))
         return false;
-    if (with_model) {
-        find_side(call, &call->model, call_model_key(call));
-        if (!admit_closed(&call->model, now))
-            return false;
-    }
     if (slot_cooldown_may_be(with_model ? call->model.slot : call->host.slot, now))
         return false;
     call->model.admitted = with_model;
@@ -186,17 +184,19 @@ static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
 static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_t now)
 {
     struct breaker_admission host, model = {0};
+    uint32_t tick = breaker_tick(now);
 
-    if (admit_healthy(call, with_model, breaker_tick(now)))
+    find_sides(call, with_model);
+    if (admit_healthy(call, with_model, tick))
         return SHIM_ADMITTED;
-    struct call_side *refuser = sides_refuse(call, with_model, now, &host, &model);
-
+    struct call_side *refuser = sides_refuse(call, with_model, tick, &host, &model);
     if (refuser) {
         /* Off the healthy path: perhaps this is a table that was replaced. */
         const struct table *fresh = process_table_recheck(call->config, now);
         if (fresh && fresh != call->table) {
             call->table = fresh;
-            refuser = sides_refuse(call, with_model, now, &host, &model);
+            find_sides(call, with_model);
+            refuser = sides_refuse(call, with_model, tick, &host, &model);
         }
     }
     if (refuser)
