@@ -97,23 +97,16 @@ void slot_cooldown_clear(struct slot *s); /* of everybody */
 /* How many credentials are parked, and for how many ticks the last; for display. */
 unsigned slot_cooldown_count(const struct slot *s, uint32_t now, uint32_t *longest);
 
-uint32_t slot_cooldown_look(const struct slot *s, uint64_t credential, uint32_t now);
-
-/* Ticks for which it is parked; 0: it is not. While no credential of the key is, line 0 says so. */
-static inline uint32_t slot_cooldown_left(const struct slot *s, uint64_t credential, uint32_t now)
-{
-    return s && atomic_load_explicit(&s->parked_until, memory_order_relaxed) != 0
-               ? slot_cooldown_look(s, credential, now)
-               : 0;
-}
-
-/* May a credential be parked? The look at each admission. */
+/* May a credential be parked? The look at each admission; line 0 says so. */
 static inline bool slot_cooldown_may_be(const struct slot *s, uint32_t now)
 {
     uint32_t end = s ? (uint32_t)atomic_load_explicit(&s->parked_until, memory_order_relaxed) : 0;
 
     return end != 0 && !cooldown_is_over(end, now);
 }
+
+/* Ticks for which it is parked; 0: it is not. */
+uint32_t slot_cooldown_left(const struct slot *s, uint64_t credential, uint32_t now);
 
 /* Statistics, relaxed. `shard` is any number, taken modulo. */
 void slot_count(struct slot *s, enum breaker_outcome outcome, unsigned shard);

@@ -47,12 +47,11 @@ unsigned slot_cooldown_count(const struct slot *s, uint32_t now, uint32_t *longe
     return cooldown_count(words, now, longest);
 }
 
-uint32_t slot_cooldown_look(const struct slot *s, uint64_t credential, uint32_t now)
+uint32_t slot_cooldown_left(const struct slot *s, uint64_t credential, uint32_t now)
 {
     uint64_t words[COOLDOWN_WORDS];
 
-    if (cooldown_is_over((uint32_t)atomic_load_explicit(&s->parked_until, memory_order_relaxed),
-                         now))
+    if (!slot_cooldown_may_be(s, now))
         return 0;
     read_words(s, words);
     return cooldown_left(words, credential, now);
