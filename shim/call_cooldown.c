@@ -26,11 +26,12 @@ uint32_t call_parked(const struct call *call, const struct call_side *side, uint
 }
 
 /* What a 429 says, in ms; 0: nothing that parks. */
-static uint32_t told_ms(const struct cooldown_policy *policy, const struct call_end *end)
+static uint32_t told_ms(const struct cooldown_policy *policy, const struct call_end *end,
+                        bool quota_spent)
 {
     uint32_t ms = end->retry_after_ms < policy->max_ms ? end->retry_after_ms : policy->max_ms;
 
-    if (end->quota_spent && policy->quota_ms > ms)
+    if (quota_spent && policy->quota_ms > ms)
         ms = policy->quota_ms;
     else if (ms < WORTH_PARKING_MS)
         ms = 0;
@@ -43,7 +44,7 @@ static uint32_t brief_ms(const struct cooldown_policy *policy, unsigned status)
 }
 
 /* How long, and whom: a 429 is of a credential, whatever else is of the key. */
-static uint32_t ms_of(const struct call *call, const struct cooldown_policy *policy,
+static uint32_t ms_of(struct call *call, const struct cooldown_policy *policy,
                       const struct call_end *end, uint64_t *credential)
 {
     *credential = COOLDOWN_ALL;
@@ -52,8 +53,9 @@ static uint32_t ms_of(const struct call *call, const struct cooldown_policy *pol
     if (!call->credential_known || !(policy->rate_limit & RATE_LIMIT_COOLDOWN))
         return 0;
     *credential = credential_of(call);
-    return end->retry_after_ms > 0 || end->quota_spent ? told_ms(policy, end)
-                                                       : brief_ms(policy, end->status);
+    bool quota_spent = end->quota_spent || call_quota_is_spent(call);
+    return end->retry_after_ms > 0 || quota_spent ? told_ms(policy, end, quota_spent)
+                                                  : brief_ms(policy, end->status);
 }
 
 void call_park(struct call *call, const struct call_end *end)
