@@ -19,6 +19,12 @@
 #define CALL_TEXTS      4   /* scheme, method, host, path */
 #define CALL_JUDGED_MAX 384 /* a longer request is judged each time */
 
+/* What reads the body of an answer: for an error in it, or, of a 429, for a quota that is spent. */
+union call_body {
+    struct stream stream;
+    struct quota quota;
+};
+
 enum call_state {
     CALL_IDLE,     /* nothing open */
     CALL_OPEN,     /* covered, not yet admitted */
@@ -76,9 +82,8 @@ struct call {
     uint16_t judged_model; /* where in them judged_shape.model stands, if there is one */
     uint16_t judged_len[CALL_TEXTS];
     char judged_text[CALL_JUDGED_MAX];
-    struct stream stream; /* the answer's body; STREAM_BLIND until shim_head */
-    struct quota quota;   /* the same of a 429, while `limited` */
-    bool limited;         /* the answer is a 429 */
+    bool limited;         /* the answer is a 429: `body` is a quota */
+    union call_body body; /* else a stream; STREAM_BLIND until shim_head */
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };
@@ -177,7 +182,9 @@ const char *call_refusal_name(const struct call *call);
 /* shim_watch.c: shim_head, where what its lines say is known already. */
 bool call_head(struct shim_call *call, unsigned status, enum content_kind kind, bool encoded);
 
-/* Did the body of a 429 say that a quota is spent? At its end, whatever that was. */
+/* At the end of the body, whatever that was: what it said as a stream, STREAM_BLIND of a 429; and
+ * did that of a 429 say that a quota is spent? */
+enum stream_state call_body_said(struct call *call);
 bool call_quota_is_spent(struct call *call);
 
 /* shim_settle.c: the probe is settled as a success by its stream's head; its end is still to be

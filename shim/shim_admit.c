@@ -223,7 +223,7 @@ static bool begin_admission(struct call *call)
     if (call->state != CALL_OPEN)
         return false;
     call->host.admitted = call->model.admitted = false;
-    call->stream.state = STREAM_BLIND;
+    call->body.stream.state = STREAM_BLIND;
     call->limited = false;
     call->table = process_table(call->config, call->admitted_ns);
     if (!call->table || model_is_off(call)) {

@@ -95,7 +95,7 @@ static struct outcome judge(struct call *call, const struct call_end *end)
     if (failed && outcome.cause != CAUSE_STATUS && was_suspended(call))
         outcome = (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
                                    .model = BREAKER_NEUTRAL};
-    outcome_heed_body(&outcome, end, stream_end(&call->stream), policy);
+    outcome_heed_body(&outcome, end, call_body_said(call), policy);
     return outcome;
 }
 

@@ -5,9 +5,8 @@
 
 #include <errno.h>
 
-_Static_assert(sizeof(struct stream) <= SHIM_WATCHED_SIZE, "struct shim_watched is too small");
-_Static_assert(sizeof(struct quota) <= SHIM_WATCHED_SIZE, "struct shim_watched is too small");
-_Static_assert(_Alignof(struct stream) <= 8, "struct shim_watched is not aligned");
+_Static_assert(sizeof(union call_body) <= SHIM_WATCHED_SIZE, "struct shim_watched is too small");
+_Static_assert(_Alignof(union call_body) <= 8, "struct shim_watched is not aligned");
 
 bool shim_watches(const struct shim_call *shim_call)
 {
@@ -27,6 +26,13 @@ static void settle_probe(struct call *call, unsigned status, enum content_kind k
         call_settle_provisionally(call, side);
 }
 
+/* Are more bytes of the body needed, after these? */
+static bool feed(const struct call *call, union call_body *body, struct span bytes)
+{
+    return call->limited ? quota_feed(&body->quota, bytes) == QUOTA_MORE
+                         : stream_feed(&body->stream, bytes) == STREAM_RUNNING;
+}
+
 bool call_head(struct shim_call *shim_call, unsigned status, enum content_kind kind, bool encoded)
 {
     struct call *call = call_of(shim_call);
@@ -35,12 +41,12 @@ bool call_head(struct shim_call *shim_call, unsigned status, enum content_kind k
         return false;
     call->limited = status == 429;
     if (call->limited) {
-        quota_init(&call->quota, call->api, encoded ? SPAN_LIT("encoded") : SPAN_NONE);
-        return quota_feed(&call->quota, SPAN_LIT("")) == QUOTA_MORE;
+        quota_init(&call->body.quota, call->api, encoded ? SPAN_LIT("encoded") : SPAN_NONE);
+    } else {
+        stream_init_kind(&call->body.stream, call->api, status, kind, encoded);
+        settle_probe(call, status, kind);
     }
-    stream_init_kind(&call->stream, call->api, status, kind, encoded);
-    settle_probe(call, status, kind);
-    return call->stream.state == STREAM_RUNNING;
+    return feed(call, &call->body, SPAN_LIT(""));
 }
 
 bool shim_head(struct shim_call *call, unsigned status, struct span type, struct span encoding)
@@ -52,43 +58,37 @@ bool shim_head(struct shim_call *call, unsigned status, struct span type, struct
     return more;
 }
 
+enum stream_state call_body_said(struct call *call)
+{
+    return call->limited ? STREAM_BLIND : stream_end(&call->body.stream);
+}
+
 bool call_quota_is_spent(struct call *call)
 {
-    return call->limited && quota_end(&call->quota) == QUOTA_SPENT;
+    return call->limited && quota_end(&call->body.quota) == QUOTA_SPENT;
 }
 
 bool shim_watch(struct shim_call *shim_call, struct span bytes)
 {
     struct call *call = call_of(shim_call);
 
-    return call->limited ? quota_feed(&call->quota, bytes) == QUOTA_MORE
-                         : stream_feed(&call->stream, bytes) == STREAM_RUNNING;
+    return feed(call, &call->body, bytes);
 }
 
 void shim_watch_ahead(const struct shim_call *shim_call, struct span bytes,
                       struct shim_watched *watched)
 {
     const struct call *call = call_of_const(shim_call);
-    struct quota *quota = (struct quota *)(void *)watched->opaque;
-    struct stream *stream = (struct stream *)(void *)watched->opaque;
+    union call_body *body = (union call_body *)(void *)watched->opaque;
 
-    if (call->limited) {
-        *quota = call->quota;
-        quota_feed(quota, bytes);
-    } else {
-        *stream = call->stream;
-        stream_feed(stream, bytes);
-    }
+    *body = call->body;
+    feed(call, body, bytes);
 }
 
 bool shim_watch_taken(struct shim_call *shim_call, const struct shim_watched *watched)
 {
     struct call *call = call_of(shim_call);
 
-    if (call->limited) {
-        call->quota = *(const struct quota *)(const void *)watched->opaque;
-        return quota_feed(&call->quota, SPAN_LIT("")) == QUOTA_MORE;
-    }
-    call->stream = *(const struct stream *)(const void *)watched->opaque;
-    return call->stream.state == STREAM_RUNNING;
+    call->body = *(const union call_body *)(const void *)watched->opaque;
+    return feed(call, &call->body, SPAN_LIT(""));
 }
