@@ -60,6 +60,10 @@ size_t cli_text_width(const char *text);
 const char *cli_text_duration(uint64_t ms, char *buf, size_t size);
 /* A JSON string with its quotes. */
 void cli_text_json(FILE *out, struct span text);
+/* On stdout: "name":"text", or null for SPAN_NONE. */
+void cli_text_json_member(const char *name, struct span text);
+/* On stdout: one setting with its origin, as a member of an object. */
+void cli_text_json_setting(const char *key, const struct config_value *value);
 /* "breaker: …" on stderr, one harmless line. */
 void cli_text_complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* A config_report: "PREFIXfile:line: key: text" on stderr; `data` is the prefix, or NULL. */

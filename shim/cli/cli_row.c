@@ -112,8 +112,8 @@ static void json_destinations(const struct table *table, const struct cli_row *r
     for (unsigned i = 0; i < TABLE_STAT_SHARDS; i++) {
         if (row->to[i].identity == 0)
             continue;
-        printf("%s{\"key\":", comma);
-        cli_text_json(stdout, span_str(cli_row_destination(table, &row->to[i], key)));
+        printf("%s{", comma);
+        cli_text_json_member("key", span_str(cli_row_destination(table, &row->to[i], key)));
         printf(",\"count\":%" PRIu64 "}", row->to[i].count);
         comma = ",";
     }
@@ -127,15 +127,11 @@ void cli_row_json_key(struct span key)
     struct span host, model;
 
     cli_key_split(key, &host, &model);
-    fputs("\"key\":", stdout);
-    cli_text_json(stdout, key);
-    printf(",\"level\":\"%s\",\"host\":", model.ptr ? "model" : "host");
-    cli_text_json(stdout, host);
-    fputs(",\"model\":", stdout);
-    if (model.ptr)
-        cli_text_json(stdout, model);
-    else
-        fputs("null", stdout);
+    cli_text_json_member("key", key);
+    printf(",\"level\":\"%s\",", model.ptr ? "model" : "host");
+    cli_text_json_member("host", host);
+    putchar(',');
+    cli_text_json_member("model", model);
 }
 
 static void json_rate(const struct cli_row *row)

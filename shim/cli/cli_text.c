@@ -94,6 +94,24 @@ void cli_text_json(FILE *out, struct span text)
     free(escaped);
 }
 
+void cli_text_json_member(const char *name, struct span text)
+{
+    printf("\"%s\":", name);
+    if (text.ptr)
+        cli_text_json(stdout, text);
+    else
+        fputs("null", stdout);
+}
+
+void cli_text_json_setting(const char *key, const struct config_value *value)
+{
+    printf("\"%s\":{", key);
+    cli_text_json_member("value", span_str(value->text));
+    putchar(',');
+    cli_text_json_member("origin", span_str(value->origin));
+    putchar('}');
+}
+
 void cli_text_complain(const char *format, ...)
 {
     char text[PATH_MAX + 512], safe[2 * PATH_MAX];

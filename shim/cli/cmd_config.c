@@ -196,16 +196,6 @@ static void print(const struct shown *shown)
 /* --- for programs ------------------------------------------------------------------------------
  */
 
-/* "name":"text", or null. */
-static void put_member(const char *name, const char *text)
-{
-    printf("\"%s\":", name);
-    if (text)
-        cli_text_json(stdout, span_str(text));
-    else
-        fputs("null", stdout);
-}
-
 static void put_settings(const struct shown *shown)
 {
     const struct config_option_info *info;
@@ -216,11 +206,8 @@ static void put_settings(const struct shown *shown)
     for (int i = 0; i < OPTION_COUNT; i++) {
         if (!take_option(shown, i, &info, &value))
             continue;
-        printf("%s\n  \"%s\":{", first ? "" : ",", info->key);
-        put_member("value", value.text);
-        putchar(',');
-        put_member("origin", value.origin);
-        putchar('}');
+        fputs(first ? "\n  " : ",\n  ", stdout);
+        cli_text_json_setting(info->key, &value);
         first = false;
     }
     putchar('}');
@@ -230,13 +217,13 @@ static void put_fallback(const struct shown *shown, const struct config_fallback
 {
     char origin[PATH_MAX + 16];
 
-    put_member("name", fallback->name);
+    cli_text_json_member("name", span_str(fallback->name));
     putchar(',');
-    put_member("origin", origin_of(shown, fallback->line, origin));
+    cli_text_json_member("origin", span_str(origin_of(shown, fallback->line, origin)));
     putchar(',');
-    put_member("base", fallback->base);
+    cli_text_json_member("base", span_str(fallback->base));
     putchar(',');
-    put_member("model", *fallback->models ? fallback->models : NULL);
+    cli_text_json_member("model", span_str(*fallback->models ? fallback->models : NULL));
     fputs(",\"headers\":[", stdout);
     for (unsigned i = 0; i < fallback->header_count; i++) {
         if (i)
@@ -251,13 +238,15 @@ static void put(const struct shown *shown)
     const struct config_fallback *fallback;
 
     fputs("{\"version\":\"" BREAKER_VERSION "\",", stdout);
-    put_member("config", *shown->path ? shown->path : NULL);
+    cli_text_json_member("config", span_str(*shown->path ? shown->path : NULL));
     putchar(',');
-    put_member("disabled", cli_disabled());
+    cli_text_json_member("disabled", span_str(cli_disabled()));
     putchar(',');
-    put_member("key", shown->key);
+    cli_text_json_member("key", span_str(shown->key));
     putchar(',');
-    put_member("coverage", shown->key ? coverage(shown->config, shown->host, shown->model) : NULL);
+    cli_text_json_member(
+        "coverage",
+        span_str(shown->key ? coverage(shown->config, shown->host, shown->model) : NULL));
     printf(",\"host_alone\":%s,\n", shown->host_alone ? "true" : "false");
     put_settings(shown);
     fputs(",\n \"fallbacks\":[", stdout);

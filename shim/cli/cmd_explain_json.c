@@ -9,16 +9,6 @@ static const char *boolean(bool value)
     return value ? "true" : "false";
 }
 
-/* ,"name":"text", or null for NULL. */
-static void member(const char *name, struct span text)
-{
-    printf("\"%s\":", name);
-    if (text.ptr)
-        cli_text_json(stdout, text);
-    else
-        fputs("null", stdout);
-}
-
 static struct span or_null(const char *text)
 {
     return *text ? span_str(text) : SPAN_NONE;
@@ -27,13 +17,13 @@ static struct span or_null(const char *text)
 static void put_request(const struct explanation *explanation)
 {
     fputs("{\"version\":\"" BREAKER_VERSION "\",\n \"request\":{", stdout);
-    member("method", explanation->method);
+    cli_text_json_member("method", explanation->method);
     printf(",\"method_assumed\":%s,", boolean(explanation->method_assumed));
-    member("scheme", explanation->url.scheme);
+    cli_text_json_member("scheme", explanation->url.scheme);
     putchar(',');
-    member("host", span_of(explanation->key.text, explanation->key.len));
+    cli_text_json_member("host", span_of(explanation->key.text, explanation->key.len));
     putchar(',');
-    member("path", explanation->url.path);
+    cli_text_json_member("path", explanation->url.path);
     fputs("},\n ", stdout);
 }
 
@@ -53,11 +43,8 @@ static void put_settings(const struct cli_context *context, const char *own, con
         if (info->global != !key ||
             !cli_settings_explain(context->config, option, host, model, own, &value))
             continue;
-        printf("%s\n    \"%s\":{", first ? "" : ",", info->key);
-        member("value", span_str(value.text));
-        putchar(',');
-        member("origin", span_str(value.origin));
-        putchar('}');
+        fputs(first ? "\n    " : ",\n    ", stdout);
+        cli_text_json_setting(info->key, &value);
         first = false;
     }
     putchar('}');
@@ -74,9 +61,9 @@ static void put_targets(const struct cli_context *context, const struct explanat
         if (!config_target_lists(context->config, i, host))
             continue;
         fputs(first ? "{" : ",{", stdout);
-        member("name", span_str(target.name));
+        cli_text_json_member("name", span_str(target.name));
         putchar(',');
-        member("match", span_str(target.pattern));
+        cli_text_json_member("match", span_str(target.pattern));
         printf(",\"line\":%u}", target.line);
         first = false;
     }
@@ -88,27 +75,28 @@ static void put_coverage(const struct cli_context *context, const struct explana
     const struct explain_stop *stop = &explanation->chain[0];
 
     printf("\"coverage\":{\"covered\":%s,", boolean(explanation->covered));
-    member("reason", span_str(explanation->covered ? explain_cover_name(explanation->cover)
-                                                   : explain_reason_name(stop->reason)));
+    cli_text_json_member("reason",
+                         span_str(explanation->covered ? explain_cover_name(explanation->cover)
+                                                       : explain_reason_name(stop->reason)));
     printf(",\"known_host\":%s,\"llm_shape\":%s,\"at_connect\":%s,",
            boolean(explanation->known_host), boolean(explanation->key.shape.place != MODEL_NONE),
            boolean(explanation->at_connect));
-    member("disabled", span_str(explanation->disabled));
+    cli_text_json_member("disabled", span_str(explanation->disabled));
     putchar(',');
     put_targets(context, explanation);
 }
 
 static void put_model(const struct explanation *explanation)
 {
-    member("dialect", span_str(explain_dialect_name(explanation->key.shape.api)));
+    cli_text_json_member("dialect", span_str(explain_dialect_name(explanation->key.shape.api)));
     fputs(",\n \"model\":{", stdout);
-    member("place", span_str(explain_place_name(explanation->place)));
+    cli_text_json_member("place", span_str(explain_place_name(explanation->place)));
     putchar(',');
-    member("member", route_model_member(explanation->key.shape.place));
+    cli_text_json_member("member", route_model_member(explanation->key.shape.place));
     printf(",\"counts\":%s,\"known\":%s,",
            boolean(explanation->place != EXPLAIN_NONE && !explanation->host_alone),
            boolean(explanation->model_known));
-    member("name", or_null(explanation->model));
+    cli_text_json_member("name", or_null(explanation->model));
     fputs("},\n ", stdout);
 }
 
@@ -120,11 +108,11 @@ static void put_layers(const struct explanation *explanation)
     fputs("\"layers\":[", stdout);
     for (unsigned i = 0; any && i < EXPLAIN_LAYERS; i++) {
         fputs(i ? ",\n  {" : "\n  {", stdout);
-        member("layer", span_str(layers[i].name));
+        cli_text_json_member("layer", span_str(layers[i].name));
         putchar(',');
-        member("sees", span_str(layers[i].sees));
+        cli_text_json_member("sees", span_str(layers[i].sees));
         putchar(',');
-        member("now", span_str(layers[i].now));
+        cli_text_json_member("now", span_str(layers[i].now));
         putchar('}');
     }
     fputs("],\n ", stdout);
@@ -138,24 +126,24 @@ static void put_verdict(const struct explanation *explanation)
     const struct explain_stop *failover = explanation->failover;
 
     fputs("\"verdict\":{", stdout);
-    member("action",
-           span_str(explain_action_name(explanation->taken ? EXPLAIN_REROUTED : stop->action)));
+    cli_text_json_member("action", span_str(explain_action_name(
+                                       explanation->taken ? EXPLAIN_REROUTED : stop->action)));
     putchar(',');
-    member("reason", span_str(explain_reason_name(stop->reason)));
+    cli_text_json_member("reason", span_str(explain_reason_name(stop->reason)));
     putchar(',');
-    member("key", stop->by ? span_str(stop->by->key) : SPAN_NONE);
+    cli_text_json_member("key", stop->by ? span_str(stop->by->key) : SPAN_NONE);
     putchar(',');
-    member("to", explain_takes(taken) ? span_str(taken->host.key) : SPAN_NONE);
+    cli_text_json_member("to", explain_takes(taken) ? span_str(taken->host.key) : SPAN_NONE);
     putchar(',');
-    member("fallback", explanation->taken ? taken->name : SPAN_NONE);
+    cli_text_json_member("fallback", explanation->taken ? taken->name : SPAN_NONE);
     putchar(',');
-    member("failover", failover ? failover->name : SPAN_NONE);
+    cli_text_json_member("failover", failover ? failover->name : SPAN_NONE);
     if (stop->waits && !explanation->taken)
         printf(",\"status\":503,\"retry_after\":{\"min\":%u,\"max\":%u},", stop->wait_min,
                stop->wait_max);
     else
         fputs(",\"status\":null,\"retry_after\":null,", stdout);
-    member("text", span_str(explanation->verdict));
+    cli_text_json_member("text", span_str(explanation->verdict));
     fputs("},\n \"remarks\":[", stdout);
     for (unsigned i = 0; i < explanation->remark_count; i++) {
         if (i)
@@ -194,21 +182,21 @@ static void put_stop(const struct cli_context *context, const char *own,
     else if (stop->kind == EXPLAIN_ADDRESS &&
              explain_address_setting(context, own, explanation, &address))
         snprintf(origin, sizeof origin, "%s", address.origin);
-    member("kind", span_str(explain_kind_name(stop->kind)));
+    cli_text_json_member("kind", span_str(explain_kind_name(stop->kind)));
     putchar(',');
-    member("name", stop->name);
+    cli_text_json_member("name", stop->name);
     putchar(',');
-    member("origin", or_null(origin));
+    cli_text_json_member("origin", or_null(origin));
     putchar(',');
-    member("url", or_null(stop->url));
+    cli_text_json_member("url", or_null(stop->url));
     putchar(',');
-    member("action", span_str(explain_action_name(stop->action)));
+    cli_text_json_member("action", span_str(explain_action_name(stop->action)));
     putchar(',');
-    member("reason", span_str(explain_stop_reason(stop)));
+    cli_text_json_member("reason", span_str(explain_stop_reason(stop)));
     putchar(',');
-    member("variable", stop->culprit);
+    cli_text_json_member("variable", stop->culprit);
     putchar(',');
-    member("text", span_str(explain_why(explanation, stop, why)));
+    cli_text_json_member("text", span_str(explain_why(explanation, stop, why)));
     fputs(",\n  ", stdout);
     put_side(context, own, "host", &stop->host);
     fputs(",\n  ", stdout);
@@ -236,9 +224,9 @@ void explain_print_json(const struct cli_context *context, const char *own,
     put_model(explanation);
     put_verdict(explanation);
     put_layers(explanation);
-    member("config", or_null(context->ini));
+    cli_text_json_member("config", or_null(context->ini));
     fputs(",\n \"table\":{", stdout);
-    member("path", span_str(context->path));
+    cli_text_json_member("path", span_str(context->path));
     printf(",\"attached\":%s},\n \"settings\":", boolean(explanation->table_error == TABLE_OK));
     put_settings(context, own, NULL);
     fputs(",\n \"chain\":[", stdout);
