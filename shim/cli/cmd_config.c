@@ -52,8 +52,20 @@ static const struct argp config_argp = {
     .children = children,
 };
 
+/* What is to be shown, of which host and model. */
+struct shown {
+    struct config *config;
+    const char *own; /* the --set of this very command, or NULL */
+    const char *path;
+    const char *key; /* as a printable key; NULL: what holds everywhere */
+    struct span host, model;
+    bool host_is_off; /* mode = off for the host */
+    bool host_alone;  /* scope = host: what is asked of the model is the host's */
+    struct policy policy;
+};
+
 /* Why calls to this host are covered, before anything is known of their path. */
-static const char *coverage(const struct config *config, struct span host, struct span model)
+static const char *coverage(const struct shown *shown)
 {
     static const char *const texts[] = {
         [ROUTE_MATCH_ALL] = "covered: match = all",
@@ -62,38 +74,15 @@ static const char *coverage(const struct config *config, struct span host, struc
         [ROUTE_NOT_LISTED] = "not covered: no target names the host, match = listed",
         [ROUTE_NO_LLM_CALL] = "only POSTs that look like an LLM call are covered",
     };
-    struct policy of_host, of_model;
-    struct span port = url_port_part(host);
+    struct span host = shown->host, port = url_port_part(host);
     struct route_key key;
 
-    config_policy(config, host, SPAN_NONE, &of_host);
-    config_policy(config, host, of_host.scope == SCOPE_HOST ? SPAN_NONE : model, &of_model);
-    if (of_host.mode == MODE_OFF || of_model.mode == MODE_OFF)
+    if (shown->host_is_off || shown->policy.mode == MODE_OFF)
         return "not covered: mode = off";
     key = (struct route_key){.len = host.len, .name_len = host.len - port.len};
     memcpy(key.text, host.ptr, host.len);
-    return texts[route_cover(config, &key)];
+    return texts[route_cover(shown->config, &key)];
 }
-
-/* Then no target of a model has a say. */
-static bool counts_for_host(const struct config *config, struct span host)
-{
-    struct policy policy;
-
-    config_policy(config, host, SPAN_NONE, &policy);
-    return policy.scope == SCOPE_HOST;
-}
-
-/* What is to be shown, of which host and model. */
-struct shown {
-    struct config *config;
-    const char *own; /* the --set of this very command, or NULL */
-    const char *path;
-    const char *key; /* as a printable key; NULL: what holds everywhere */
-    struct span host, model;
-    bool host_alone; /* scope = host: what is asked of the model is the host's */
-    struct policy policy;
-};
 
 /* The n-th option, if it is to be shown: what holds for the whole process is not repeated for a
  * host. */
@@ -181,7 +170,7 @@ static void print(const struct shown *shown)
         printf("# %s: nothing is covered\n", cli_disabled());
     if (shown->key) {
         cli_text_safe(span_str(shown->key), safe, sizeof safe);
-        printf("# %s: %s\n", safe, coverage(shown->config, shown->host, shown->model));
+        printf("# %s: %s\n", safe, coverage(shown));
     }
     if (shown->host_alone)
         puts("# scope = host: what follows is the host's");
@@ -244,9 +233,7 @@ static void put(const struct shown *shown)
     putchar(',');
     cli_text_json_member("key", span_str(shown->key));
     putchar(',');
-    cli_text_json_member(
-        "coverage",
-        span_str(shown->key ? coverage(shown->config, shown->host, shown->model) : NULL));
+    cli_text_json_member("coverage", span_str(shown->key ? coverage(shown) : NULL));
     printf(",\"host_alone\":%s,\n", shown->host_alone ? "true" : "false");
     put_settings(shown);
     fputs(",\n \"fallbacks\":[", stdout);
@@ -269,9 +256,12 @@ static int show(const char *key, const char *own, bool json)
         return CLI_WRONG;
     if (key)
         cli_key_split(span_str(key), &shown.host, &shown.model);
-    shown.host_alone = shown.model.ptr && counts_for_host(shown.config, shown.host);
-    config_policy(shown.config, shown.host, shown.host_alone ? SPAN_NONE : shown.model,
-                  &shown.policy);
+    config_policy(shown.config, shown.host, SPAN_NONE, &shown.policy);
+    shown.host_is_off = shown.policy.mode == MODE_OFF;
+    /* Then no target of a model has a say. */
+    shown.host_alone = shown.model.ptr && shown.policy.scope == SCOPE_HOST;
+    if (shown.model.ptr && !shown.host_alone)
+        config_policy(shown.config, shown.host, shown.model, &shown.policy);
     if (json)
         put(&shown);
     else
