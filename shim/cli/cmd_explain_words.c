@@ -54,20 +54,16 @@ static void say_refusal(const struct explain_stop *stop, struct text *text)
 static void say_uncounted(const struct explanation *explanation, const struct explain_stop *stop,
                           struct text *text)
 {
-    static const char *const texts[] = {
-        [EXPLAIN_SCHEME] = "not covered: only http and https are",
-        [EXPLAIN_NOT_LISTED] = "not covered: no target is for the host, and match = listed",
-        [EXPLAIN_NO_LLM_CALL] = ("not covered: no known provider, no target is for the host, and "
-                                 "no POST to the path of an LLM call"),
-        [EXPLAIN_TABLE_REFUSED] = "the table may not be used",
-    };
-
-    if (stop->reason == EXPLAIN_DISABLED)
+    if (stop->reason == EXPLAIN_TABLE_REFUSED)
+        add(text, "the table may not be used");
+    else if (stop->reason == EXPLAIN_DISABLED)
         add(text, "not covered: %s", explanation->disabled);
+    else if (stop->reason == EXPLAIN_SCHEME)
+        add(text, "not covered: only http and https are");
     else if (stop->reason == EXPLAIN_MODE_OFF)
         add(text, "not covered: mode = off for %s", stop->by->key);
     else
-        add(text, "%s", texts[stop->reason]);
+        add(text, "not covered: %s", explain_cover_text(explanation->cover));
 }
 
 static void say_going(const struct explain_stop *stop, struct text *text)
