@@ -51,11 +51,9 @@ bool cli_key_normalise(struct span text, char *buf, size_t size)
     if (len == 0 || len >= size)
         return false;
     if (model.ptr) {
-        if (model.len == 0 || model.len > MODEL_MAX || len + 1 + model.len >= size)
+        if (model.len == 0 || model.len > MODEL_MAX || len + 1 + model.len >= size ||
+            span_has_control(model))
             return false;
-        for (size_t i = 0; i < model.len; i++)
-            if ((unsigned char)model.ptr[i] < 0x20 || model.ptr[i] == 0x7f)
-                return false;
         buf[len++] = '/';
         memcpy(buf + len, model.ptr, model.len);
         len += model.len;
