@@ -160,10 +160,11 @@ void shim_detour_body(struct shim_detour *detour, struct span body)
 
 /* --- one candidate after the other ---------------------------------------------------------- */
 
-static void tell(struct detour *d, const char *name, const char *why)
+static void tell(struct detour *d, struct span name, const char *why)
 {
     size_t room = sizeof d->told - d->told_len;
-    int len = snprintf(d->told + d->told_len, room, "%s%s: %s", d->told_len ? "; " : "", name, why);
+    int len = snprintf(d->told + d->told_len, room, "%s%.*s: %s", d->told_len ? "; " : "",
+                       (int)name.len, name.ptr, why);
 
     if (len > 0)
         d->told_len += (size_t)len < room ? (size_t)len : room - 1;
@@ -218,9 +219,7 @@ bool shim_detour_next(struct shim_detour *detour)
             offer_fallback(detour, d);
             return true;
         }
-        char text[64];
-        snprintf(text, sizeof text, "%.*s", (int)name.len, name.ptr);
-        tell(d, text, fallback_misfit_text(misfit));
+        tell(d, name, fallback_misfit_text(misfit));
     }
     if (d->failover)
         call_log_reroute(d->from, SPAN_NONE, true, d->told);
@@ -232,7 +231,7 @@ bool shim_detour_next(struct shim_detour *detour)
 void shim_detour_skip(struct shim_detour *detour, const char *why)
 {
     shim_drop(&detour->call);
-    tell(inside(detour), detour->name, why ? why : "its breaker refuses");
+    tell(inside(detour), span_str(detour->name), why ? why : "its breaker refuses");
 }
 
 /* Programs may set their variables for themselves, after we read the configuration: they are looked
