@@ -325,12 +325,13 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     now = process_clock->boot_ns();
     find_side(call, &call->model, call_model_key(call));
     struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
-    if (!refuses(call, &call->model, &peeked) && is_kept_waiting(call, now)) {
-        call_return_side(&call->host, now);
-        return SHIM_REFUSED;
-    }
-    if (!refuses(call, &call->model, &peeked))
+    if (!refuses(call, &call->model, &peeked)) {
+        if (is_kept_waiting(call, now)) {
+            call_return_side(&call->host, now);
+            return SHIM_REFUSED;
+        }
         peeked = take_side(call, &call->model, peeked, now);
+    }
     if (!refuses(call, &call->model, &peeked))
         return SHIM_ADMITTED;
     call_return_side(&call->host, now);
