@@ -93,9 +93,6 @@ int cli_settings_apply(struct cli_settings *settings);
  * find the file. True without doing anything for NULL and "". False: errno tells. */
 bool cli_settings_set_path(const char *name, const char *path);
 
-/* Is `key` among these lines of KEY=VALUE (NULL: none)? */
-bool cli_settings_sets(const char *set, struct span key);
-
 /* Reads the configuration as the library does: found by the environment. NULL when there is any
  * problem but those that leave it good. `path` (PATH_MAX bytes) becomes the file's, or "". */
 struct config *cli_settings_load(char *path, config_report *report, void *data);

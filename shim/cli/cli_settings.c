@@ -91,7 +91,8 @@ static struct span key_of(struct span line)
     return span_trim(span_of(line.ptr, equals ? (size_t)(equals - line.ptr) : line.len));
 }
 
-bool cli_settings_sets(const char *set, struct span key)
+/* Is `key` among these lines of KEY=VALUE (NULL: none)? */
+static bool sets(const char *set, struct span key)
 {
     struct span rest = span_str(set ? set : "");
 
@@ -108,7 +109,7 @@ bool cli_settings_explain(const struct config *config, enum config_option option
 
     if (!info || !config_explain(config, option, host, model, out))
         return false;
-    if (strcmp(out->origin, "BREAKER_SET") == 0 && cli_settings_sets(own, span_str(info->key)))
+    if (strcmp(out->origin, "BREAKER_SET") == 0 && sets(own, span_str(info->key)))
         strcpy(out->origin, "--set");
     return true;
 }
@@ -119,7 +120,7 @@ static bool overrides(const struct cli_settings *settings, struct span key)
     if ((settings->table && span_eq(key, SPAN_LIT("table"))) ||
         (settings->log && span_eq(key, SPAN_LIT("log"))))
         return true;
-    return cli_settings_sets(settings->set, key);
+    return sets(settings->set, key);
 }
 
 /* What an outer `breaker run --set` left stays, but for the keys that are set anew here. */
