@@ -189,33 +189,29 @@ static void body_a_reload_on_the_way(void)
     clean_up();
 }
 
+static void go_the_whole_way(void)
+{
+    CHECK(next_is("one") && shim_detour_admit(&way) == SHIM_REFUSED && taken_by("three"));
+    shim_settle(&way.call, &good_end);
+    shim_detour_end(&way);
+}
+
+static void end_the_way(void)
+{
+    shim_detour_end(&way);
+}
+
 static void body_a_fork_on_the_way(void)
 {
-    int status;
-
     configure(TARGET(""));
     open_model(URL, "m");
     open_model("https://one.example/v1/chat/completions", "x/m");
     CHECK(ask("m") == SHIM_REFUSED && begin("m"));
-    pid_t pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        CHECK(next_is("one") && shim_detour_admit(&way) == SHIM_REFUSED && taken_by("three"));
-        shim_settle(&way.call, &good_end);
-        shim_detour_end(&way);
-        _exit(0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(child_ends_well(go_the_whole_way));
     CHECK(totals_of("127.0.0.1:3000/llama").success == 1 && totals_of(HOST "/m").rerouted == 1);
     advance(31); /* and a grant that was taken before the fork is the parent's alone */
     CHECK(next_is("one") && shim_detour_admit(&way) == SHIM_ADMITTED && shim_is_probe(&way.call));
-    pid = fork();
-    CHECK(pid >= 0);
-    if (pid == 0) {
-        shim_detour_end(&way);
-        _exit(0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(child_ends_well(end_the_way));
     struct shim_request there = request_to("https://one.example/v1/chat/completions", false);
     CHECK(shim_open(&call, &there) == SHIM_NEEDS_BODY && shim_body(&call, body_of("x/m"), true));
     CHECK(shim_admit(&call) == SHIM_REFUSED);

@@ -147,20 +147,18 @@ static void body_bug_14_errors_inside_a_stream_are_successes(void)
     CHECK(totals_of(KEY).failure == 5 && phase_of(KEY) == BREAKER_OPEN);
 }
 
+static void be_without_a_network(void)
+{
+    for (unsigned phase = PHASE_CONNECTING; phase <= PHASE_BODY; phase++) {
+        end_often(20, END_LOCAL, (enum call_phase)phase, 60);
+        end_often(20, END_UNSENT, (enum call_phase)phase, 60);
+    }
+}
+
 /* Polly#287: a client without a network opened the breaker for those with one. */
 static void body_bug_22_one_bad_client_opens_it_for_good_ones(void)
 {
-    int status = -1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        for (unsigned phase = PHASE_CONNECTING; phase <= PHASE_BODY; phase++) {
-            end_often(20, END_LOCAL, (enum call_phase)phase, 60);
-            end_often(20, END_UNSENT, (enum call_phase)phase, 60);
-        }
-        _exit(0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
+    CHECK(child_ends_well(be_without_a_network));
     CHECK(totals_of(HOST).failure == 0 && totals_of(KEY).failure == 0);
     CHECK(call_status("m", 200) == SHIM_ADMITTED);
 }

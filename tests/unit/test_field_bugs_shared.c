@@ -10,20 +10,6 @@
 
 enum { CREDENTIAL = 4711 };
 
-/* Runs `what` in a process of its own that ends well. */
-static void elsewhere(void (*what)(void))
-{
-    int status = -1;
-    pid_t pid = fork();
-
-    if (pid == 0) {
-        alarm(10); /* or it could wait for ever */
-        what();
-        _exit(0);
-    }
-    CHECK(waitpid(pid, &status, 0) == pid && status == 0);
-}
-
 /* The whole table, as any process sees it. */
 static unsigned char *table_bytes(void)
 {
@@ -66,8 +52,8 @@ static void body_bug_16_admission_reads_a_cached_view(void)
 {
     CHECK(call_status("m", 200) == SHIM_ADMITTED);
     CHECK(slot_cooldown_left(slot_of(KEY), CREDENTIAL, breaker_tick(boot)) == 0);
-    elsewhere(trip_m);
-    elsewhere(park);
+    CHECK(child_ends_well(trip_m));
+    CHECK(child_ends_well(park));
     CHECK(call_status("m", 200) == SHIM_REFUSED); /* no time has gone by */
     CHECK(slot_cooldown_left(slot_of(KEY), CREDENTIAL, breaker_tick(boot)) == 1000);
 }
@@ -91,9 +77,9 @@ static void fail_four_times(void)
 /* pybreaker#26, #24: a process that began set the counters of all to zero. */
 static void body_bug_17_a_new_process_resets_the_counters(void)
 {
-    elsewhere(fail_four_times);
+    CHECK(child_ends_well(fail_four_times));
     unsigned char *before = table_bytes();
-    elsewhere(attach_anew);
+    CHECK(child_ends_well(attach_anew));
     unsigned char *after = table_bytes();
     CHECK(memcmp(before, after, TABLE_FILE_SIZE) == 0);
     free(before);
@@ -109,7 +95,7 @@ static void body_bug_18_the_lock_is_held_through_the_call(void)
     static struct shim_call probe;
     int status = -1;
 
-    elsewhere(trip_m); /* counted together, though by another process */
+    CHECK(child_ends_well(trip_m)); /* counted together, though by another process */
     CHECK(call_status("m", 200) == SHIM_REFUSED);
     advance(31);
     pid_t pid = fork();

@@ -15,7 +15,6 @@
 #include <string.h>
 #include <pthread.h>
 #include <sched.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -527,20 +526,6 @@ static void a_slow_writer_is_waited_for(void **state)
     assert_false(find("10.15.0.2", 443).shared);
 }
 
-static void in_fork(void (*body)(void))
-{
-    int status = -1;
-    pid_t pid = fork();
-
-    assert_true(pid >= 0);
-    if (pid == 0) {
-        body();
-        _exit(0);
-    }
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
 static void body_whole(void)
 {
     sock_names_in_child();
@@ -579,7 +564,7 @@ static void a_child_never_finds_it_locked(void **state)
     now += HOUR;
     learn("fork.example", AF_UNSPEC, "10.14.0.1", 443);
     sock_names_before_fork();
-    in_fork(body_whole);
+    assert_true(child_ends_well(body_whole));
     sock_names_after_fork();
     learn("fork.parent", AF_UNSPEC, "10.14.0.3", 443);
     assert_name("10.14.0.3", 443, "fork.parent");
@@ -587,7 +572,7 @@ static void a_child_never_finds_it_locked(void **state)
     pthread_create(&holder, NULL, hold_the_lock, NULL);
     pthread_join(holder, NULL);
     sock_names_before_fork(); /* gives up */
-    in_fork(body_half);
+    assert_true(child_ends_well(body_half));
     sock_names_after_fork();
 
     /* The lock is held for ever: nothing is learnt, nobody waits for long, further names are
