@@ -43,6 +43,9 @@ static inline int64_t fake_wall(void)
     return 0;
 }
 
+/* After so long a child hangs. Generous: under a sanitizer, on a busy machine, some take long. */
+enum { CHILD_SECONDS = 300 };
+
 static const struct clock_ops fake = {fake_boot, fake_mono, fake_wall};
 
 static inline void advance(double seconds)
@@ -62,6 +65,7 @@ static inline void in_child(void (*body)(void), const char *settings)
     pid_t pid = fork();
     assert_true(pid >= 0);
     if (pid == 0) {
+        alarm(CHILD_SECONDS); /* or a hang would be everybody's */
         setenv("BREAKER_TABLE", table, 1);
         setenv("BREAKER_JITTER", "0", 1);
         setenv("BREAKER_SET", settings, 1);
