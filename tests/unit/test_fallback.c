@@ -1,4 +1,5 @@
-/* A call on its way to a fallback: whether it fits there, its URL and its model. */
+/* A call on its way to a fallback: whether it fits there, its URL and its model; and where connects
+ * go instead. */
 #include "route/fallback.h"
 
 #include <setjmp.h>
@@ -461,6 +462,35 @@ static void texts(void **state)
         assert_true(strlen(fallback_misfit_text((enum fallback_misfit)i)) > 0);
 }
 
+/* --- the address ----------------------------------------------------------------------------- */
+
+static bool address_of(const char *key, const char *address, struct span *host, uint16_t *port)
+{
+    struct policy policy = {.fallback_address = address, .allow_fallbacks = true};
+
+    return fallback_address(&policy, span_str(key), host, port);
+}
+
+static void addresses(void **state)
+{
+    struct policy stopped = {.fallback_address = "b.example:443"};
+    struct span host;
+    uint16_t port;
+
+    (void)state;
+    assert_true(address_of("a.example", "b.example:443", &host, &port));
+    assert_true(span_eq(host, SPAN_LIT("b.example")));
+    assert_int_equal(port, 443);
+    assert_true(address_of("a.example:80", "a.example:8000", &host, &port));
+    assert_int_equal(port, 8000);
+    assert_true(address_of("a.example", "[::1]:80", &host, &port));
+    assert_true(span_eq(host, SPAN_LIT("[::1]")));
+    assert_false(address_of("a.example", "a.example:443", &host, &port));
+    assert_false(address_of("a.example:80", "a.example:80", &host, &port));
+    assert_false(address_of("a.example", "", &host, &port));
+    assert_false(fallback_address(&stopped, SPAN_LIT("a.example"), &host, &port));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -478,6 +508,7 @@ int main(void)
         cmocka_unit_test(order_of_reasons),
         cmocka_unit_test(lengths),
         cmocka_unit_test(texts),
+        cmocka_unit_test(addresses),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -124,6 +124,23 @@ static void one_breaker(void **state)
     assert_false(route_host_alone(&policy, MODEL_IN_PATH));
 }
 
+static void chains(void **state)
+{
+    struct policy policy = {.fallback = "", .fallback_address = "", .allow_fallbacks = true};
+
+    (void)state;
+    assert_false(route_has_chain(&policy, MODEL_IN_BODY));
+    policy.fallback = "one";
+    assert_true(route_has_chain(&policy, MODEL_IN_BODY));
+    assert_true(route_has_chain(&policy, MODEL_IN_PATH));
+    assert_false(route_has_chain(&policy, MODEL_NONE));
+    policy.fallback = "";
+    policy.fallback_address = "b:1";
+    assert_true(route_has_chain(&policy, MODEL_IN_BODY));
+    policy.allow_fallbacks = false;
+    assert_false(route_has_chain(&policy, MODEL_IN_BODY));
+}
+
 static void refusals(void **state)
 {
     struct policy policy = {
@@ -145,10 +162,10 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(schemes),  cmocka_unit_test(keys),
-        cmocka_unit_test(covers),   cmocka_unit_test(targets_for_a_host),
-        cmocka_unit_test(models),   cmocka_unit_test(one_breaker),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(schemes), cmocka_unit_test(keys),
+        cmocka_unit_test(covers),  cmocka_unit_test(targets_for_a_host),
+        cmocka_unit_test(models),  cmocka_unit_test(one_breaker),
+        cmocka_unit_test(chains),  cmocka_unit_test(refusals),
     };
 
     return cmocka_run_group_tests(tests, fixture_make, fixture_remove);
