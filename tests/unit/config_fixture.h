@@ -77,17 +77,38 @@ static inline struct config *load_text(const char *text)
     return load_bytes(text, strlen(text));
 }
 
-/* One that must be good. */
-static inline struct config *load_good(const char *text)
+/* Of a load that must not fail. */
+static inline struct config *assert_loaded(struct config *config)
 {
-    struct config *config = load_text(text);
-
     if (!config)
         print_error("%s:%u: %s: %s\n", problems[0].file, problems[0].line, problems[0].key,
                     problems[0].text);
     assert_non_null(config);
+    return config;
+}
+
+/* One that must be good. */
+static inline struct config *load_good(const char *text)
+{
+    struct config *config = assert_loaded(load_text(text));
+
     assert_int_equal(problem_count, 0);
     return config;
+}
+
+/* The load of `text` told of one thing only, at that line (0: of nothing), of that key, with that
+ * part of a message. */
+static inline void assert_told(const char *text, unsigned line, const char *key,
+                               const char *message)
+{
+    bool one = problem_count == 1 && problems[0].line == line &&
+               strcmp(problems[0].key, key) == 0 && strstr(problems[0].text, message);
+
+    if (line ? !one : problem_count > 0)
+        fail_msg("%s: %u problems, %s:%u: %s: %s", text, problem_count, problems[0].file,
+                 problems[0].line, problems[0].key, problems[0].text);
+    if (line)
+        assert_string_equal(problems[0].file, fixture_path);
 }
 
 static inline struct policy policy_of(const struct config *config, const char *host,

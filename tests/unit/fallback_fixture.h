@@ -26,12 +26,7 @@ static inline struct config *load_checked(const char *text)
     struct config_source source = {.path = fixture_path, .variable = variable};
 
     write_bytes(text, strlen(text));
-    struct config *config = load_source(&source);
-    if (!config)
-        print_error("%s:%u: %s: %s\n", problems[0].file, problems[0].line, problems[0].key,
-                    problems[0].text);
-    assert_non_null(config);
-    return config;
+    return assert_loaded(load_source(&source));
 }
 
 static inline const struct config_fallback *find(const struct config *config, const char *name)

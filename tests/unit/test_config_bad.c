@@ -100,11 +100,8 @@ static void every_bad_file_is_told(void **state)
     for (size_t i = 0; i < sizeof bad_files / sizeof *bad_files; i++) {
         const struct expected *bad = &bad_files[i];
         struct config *config = load_text(bad->text);
-        if (config || problem_count != 1 || problems[0].line != bad->line ||
-            strcmp(problems[0].key, bad->key) != 0 || !strstr(problems[0].text, bad->message))
-            fail_msg("%s: %u problems, %s:%u: %s: %s", bad->text, problem_count, problems[0].file,
-                     problems[0].line, problems[0].key, problems[0].text);
-        assert_string_equal(problems[0].file, fixture_path);
+        assert_told(bad->text, bad->line, bad->key, bad->message);
+        assert_null(config);
         /* And without anybody to tell. */
         struct config_source source = {.path = fixture_path};
         assert_null(config_load(&source, NULL, NULL));
