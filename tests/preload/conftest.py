@@ -1,11 +1,14 @@
-"""What several files share: the C programs on libcurl (curl/client*.c), and breakers that refuse, with fallbacks."""
+"""What several files share: the C programs on libcurl (curl/client*.c), clients to talk to, breakers that refuse,
+with fallbacks."""
 
 import functools
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from fallbacks import chain
+from sock_programs import ALL, Conversation
 
 CURL = Path(__file__).with_name("curl")
 
@@ -30,6 +33,16 @@ def shut(breaker_env, provider):
     """The model "shut" of the provider is refused."""
     breaker_env.configure(open_seconds=60)
     breaker_env.command("trip", "--create", provider.key("shut"))
+
+
+@pytest.fixture
+def talk(breaker_env):
+    """talk(NAME, *FLAGS): that client on sockets of its own, under the breaker, to be asked call by call."""
+
+    def start(name, *flags, **options):
+        return Conversation(breaker_env.start(*ALL[name].argv, *flags, "-", stdin=subprocess.PIPE, **options))
+
+    return start
 
 
 @pytest.fixture

@@ -1,13 +1,12 @@
 """scope = host: one breaker for a host and all its models, under libcurl and under programs with sockets of their own."""
 
 import json
-import subprocess
 import threading
 
 import pytest
 
 from provider import Answer, wait_until
-from sock_programs import ALL, OPEN, REFUSED, Conversation
+from sock_programs import ALL, OPEN, REFUSED
 from support import PYTHON
 
 TOLD = {status: f"status {status} -" for status in (200, 404, 500, 503)}
@@ -28,15 +27,6 @@ def scoped_host(provider, breaker_env):
     """The key of the provider, a target of scope = host."""
     breaker_env.configure(scoped(provider.key()), open_seconds=60)
     return provider.key()
-
-
-@pytest.fixture
-def talk(breaker_env):
-    def start(name):
-        process = breaker_env.start(*ALL[name].argv, "-", stdin=subprocess.PIPE)
-        return Conversation(process)
-
-    return start
 
 
 # --- libcurl ---------------------------------------------------------------------------------------

@@ -2,14 +2,13 @@
 place that serves the same name, and what is counted there is that place's."""
 
 import socket
-import subprocess
 import threading
 from pathlib import Path
 
 import pytest
 
 from provider import Answer, Provider
-from sock_programs import ALL, REFUSED, Conversation, black_hole, no_ipv6
+from sock_programs import ALL, REFUSED, black_hole, no_ipv6
 from support import PYTHON, chat
 
 SOCK = Path(__file__).with_name("sock")
@@ -17,14 +16,6 @@ TOLD = {status: f"status {status} -" for status in (200, 404, 500)}
 OPEN = "status 503 circuit_open"
 CLIENTS = ["http.client", "requests", "httpx-async", "aiohttp", "fetch", "node-http", "wget", "ruby"]
 FEW = ["http.client", "fetch", "wget"]
-
-
-@pytest.fixture
-def talk(breaker_env):
-    def start(name, **options):
-        return Conversation(breaker_env.start(*ALL[name].argv, "-", stdin=subprocess.PIPE, **options))
-
-    return start
 
 
 @pytest.fixture
@@ -233,13 +224,13 @@ def test_who_is_not_the_probe_goes_there(provider, second, breaker_env, talk):
     assert "half_open" in [e["cause"] for e in breaker_env.events(event="rerouted")]
 
 
-def test_hangs_over_there_count_over_there(provider, breaker_env):
+def test_hangs_over_there_count_over_there(provider, breaker_env, talk):
     key = provider.key()
     with black_hole("127.0.0.2") as port:
         there = f"127.0.0.2:{port}"
         breaker_env.configure(target(key, there), open_seconds=60, connect_hang_after=0.1)
         trip(breaker_env, key)
-        client = Conversation(breaker_env.start(*ALL["http.client"].argv, "--timeout", "0.2", "-", stdin=subprocess.PIPE))
+        client = talk("http.client", "--timeout", "0.2")
         assert client.ask_often(6, provider.url()) == ["error timeout"] * 5 + [REFUSED]
         client.end()
     assert breaker_env.breakers()[there]["last_failure"]["class"] == "connect_hang"

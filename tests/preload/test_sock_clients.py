@@ -60,12 +60,7 @@ def talk(program, breaker_env):
     def start(name, *flags, bare=False, names=None, options=()):
         command = [*map(str, program(name)), *options, *flags, "-"]
         command = names(*command) if names else command
-        environment = breaker_env.bare if bare else breaker_env.environment
-        process = subprocess.Popen(command if bare else breaker_env.wrap(*command), env=environment,
-                                   cwd=breaker_env.directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                                   stderr=subprocess.PIPE)
-        breaker_env.started.append(process)
-        return Conversation(process)
+        return Conversation(breaker_env.start(*command, bare=bare, stdin=subprocess.PIPE))
 
     return start
 

@@ -93,12 +93,7 @@ def program(breaker_env):
             return Once(run, PYTHON, CLIENTS / "stream_pycurl.py")
         if name.startswith("php-"):
             return Once(run, "php", CLIENTS / "stream_curl.php", name[4:])
-        command = [*map(str, (ALL | MEASURE)[name].argv), "-"]
-        process = subprocess.Popen(command if bare else breaker_env.wrap(*command), stdin=subprocess.PIPE,
-                                   env=breaker_env.bare if bare else breaker_env.environment,
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=breaker_env.directory)
-        breaker_env.started.append(process)
-        return Conversation(process)
+        return Conversation(breaker_env.start(*(ALL | MEASURE)[name].argv, "-", bare=bare, stdin=subprocess.PIPE))
 
     return start
 
