@@ -124,7 +124,7 @@ def test_refused_in_its_middle_without_failover(last, multi, breaker_env, provid
     with Remote(breaker_env) as curl:
         curl.made("a", URL=provider.url())
         curl.source(name="a", body=BODY, seek=True)
-        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        done = curl.perform(name="a", multi=multi)
     if last == "second":
         assert (done.code, done.url) == (0, second.url())
     else:

@@ -265,7 +265,7 @@ class TestPulledBodies:
         with Remote(breaker_env) as curl:
             curl.made("a", URL=provider.url(), HTTPHEADER=HEADERS)
             curl.source(name="a", body=self.BODY, seek=seek, sized=sized, way=way, piece=700)
-            return curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+            return curl.perform(name="a", multi=multi)
 
     @pytest.mark.parametrize("seek", [False, True], ids=["no seek", "seek"])
     def test_unchanged(self, seek, way, sized, multi, breaker_env, provider, providers, tripped):
@@ -333,7 +333,7 @@ def test_a_pulled_body_of_a_call_whose_connect_fails(way, multi, breaker_env, pr
     with Remote(breaker_env) as curl:
         curl.made("a", URL=provider.url())
         curl.source(name="a", body=chat("m"), way=way)
-        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        done = curl.perform(name="a", multi=multi)
     assert (done.status, done.url) == (200, second.url())
     assert seen_at(second) == [("m", chat("m").encode())]
 

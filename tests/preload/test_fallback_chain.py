@@ -68,7 +68,7 @@ def test_the_first_two_of_three_are_dead(how, multi, breaker_env, curl, provider
         remote.made("a", URL=provider.url(), POSTFIELDS=BODY)
         opened = []
         for _ in range(8):
-            done = remote.perform_many(names=["a"])[0] if multi else remote.perform(name="a")
+            done = remote.perform(name="a", multi=multi)
             assert (done.code, done.status, done.url) == (0, 200, third.url())
             opened += done.opened
     assert third.provider.count() == 8 and provider.accepted == 0
@@ -356,7 +356,7 @@ def test_a_fallback_after_a_late_refusal_is_not_reached(multi, breaker_env, prov
     with Remote(breaker_env) as curl:
         curl.made("a", URL=provider.url())
         curl.source(name="a", body=BODY, seek=True, sized=True, way="POST", piece=700)
-        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        done = curl.perform(name="a", multi=multi)
     assert (done.code, done.status, done.url) == (0, 200, third.url())
     assert breaker_env.calls(second.key())["failure"] == 1
 
@@ -553,14 +553,14 @@ def test_the_fallback_has_what_is_left_of_the_time(multi, breaker_env, hole, sec
         curl.made("a", URL=f"http://{hole}/v1/chat/completions", POSTFIELDS=BODY, CONNECTTIMEOUT_MS=1000,
                   TIMEOUT_MS=2000)
         start = time.monotonic()
-        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        done = curl.perform(name="a", multi=multi)
         took = time.monotonic() - start
         assert (done.code, done.status) == (28, 0)
         assert 1.5 < took < 2.8, took  # 3 with a time-out begun anew
         assert second.provider.count() == 1
         second.provider.answer(PLAIN)  # the time-out is the application's again
         second.provider.hang_up()
-        done = curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        done = curl.perform(name="a", multi=multi)
         assert (done.code, done.status) == (0, 200)
 
 

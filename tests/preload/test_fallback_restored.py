@@ -395,7 +395,7 @@ def test_what_is_set_meanwhile_is_kept_for_the_next_call(multi, breaker_env, pro
         curl.set("a", **changed)
 
     def perform(curl):
-        return curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+        return curl.perform(name="a", multi=multi)
 
     original = first_call_without_us(breaker_env, provider, prepare)
     with Remote(breaker_env) as curl:

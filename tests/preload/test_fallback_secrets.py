@@ -272,7 +272,7 @@ def test_to_and_fro_on_one_handle(multi, library, known, provider, second, tmp_p
                       USERPWD=f"{CANARY}:{CANARY}", HTTPHEADER=[f"x-api-key: {CANARY}"])
             for _ in range(2):
                 def perform():
-                    return curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+                    return curl.perform(name="a", multi=multi)
 
                 before = provider.count()
                 assert perform().status == 200 and provider.count() > before
@@ -397,7 +397,7 @@ def test_client_certificates_stay_at_home(multi, form, library, known, authority
                **certificates(authority)[form]}
     with Remote(known, library) as curl:
         def perform():
-            return curl.perform_many(names=["a"])[0] if multi else curl.perform(name="a")
+            return curl.perform(name="a", multi=multi)
 
         curl.made("a", **options)
         assert perform().status == 200 and len(primary.shown) == 1 and primary.shown[0]

@@ -245,7 +245,9 @@ class Remote:
     def in_write(self, name, options):
         self.easy[name].in_write = options
 
-    def perform(self, name):
+    def perform(self, name, multi=False):
+        if multi:
+            return self.perform_many([name])[0]
         easy = self.easy[name]
         easy.begin()
         return easy.result(self.curl.easy_perform(easy.handle))
@@ -254,7 +256,7 @@ class Remote:
         """A handle for one call."""
         self.new("once")
         self.set("once", options)
-        result = self.perform_many(["once"])[0] if multi else self.perform("once")
+        result = self.perform("once", multi)
         self.cleanup("once")
         return result
 
