@@ -60,12 +60,21 @@ class Fallback:
         return f"[fallback {self.name}]\n" + "".join(f"{key} = {value}\n" for key, value in keys if value)
 
 
+def target_of(key, **keys):
+    """The section of a target, by the key of its breaker."""
+    return f"[target {key}]\n" + "".join(f"{name} = {value}\n" for name, value in keys.items())
+
+
+def addressed(key, address, **keys):
+    """That of a host whose connects go elsewhere."""
+    return target_of(key, fallback_address=address, **keys)
+
+
 def target(primary, names, base="/v1", name=None, **keys):
     """The primary's section; base None: left out."""
     if base is not None:
         keys = {"base": primary.url(base, name), **keys}
-    lines = [f"{key} = {value}" for key, value in {"fallback": ", ".join(names), **keys}.items()]
-    return f"[target {primary.key(name=name)}]\n" + "\n".join(lines) + "\n"
+    return target_of(primary.key(name=name), **{"fallback": ", ".join(names), **keys})
 
 
 def chain(primary, *fallbacks, **keys):

@@ -2,14 +2,10 @@
 
 import pytest
 
+from fallbacks import addressed
 from provider import Answer, Provider
 
 KEY = "Authorization: Bearer sk-of-the-application"
-
-
-def section(primary, second, name=None, **keys):
-    lines = "".join(f"{key} = {value}\n" for key, value in keys.items())
-    return f"[target {primary.key(name=name)}]\nfallback_address = {second.host}:{second.port}\n{lines}"
 
 
 @pytest.fixture
@@ -20,7 +16,7 @@ def second(providers):
 
 
 def test_after_the_trip_every_call_goes_there(breaker_env, provider, second, curl):
-    breaker_env.configure(section(provider, second, failover="off"), failure_threshold=2, open_seconds=60)
+    breaker_env.configure(addressed(provider.key(), second.key(), failover="off"), failure_threshold=2, open_seconds=60)
     provider.refuse()
     assert [curl(provider.url(), "m").code for _ in range(2)] == [7, 7]
     for number in range(1, 4):
@@ -38,7 +34,7 @@ def test_after_the_trip_every_call_goes_there(breaker_env, provider, second, cur
 
 
 def test_a_connect_that_fails_goes_there_in_the_same_call(breaker_env, provider, second, curl):
-    breaker_env.configure(section(provider, second), failure_threshold=3, open_seconds=60)
+    breaker_env.configure(addressed(provider.key(), second.key()), failure_threshold=3, open_seconds=60)
     provider.refuse()
     done = [curl(provider.url(), "m") for _ in range(5)]
     assert [(d.status, d.code) for d in done] == [(200, 0)] * 5 and second.count() == 5
@@ -48,7 +44,7 @@ def test_a_connect_that_fails_goes_there_in_the_same_call(breaker_env, provider,
 def test_over_tls_the_name_stays(breaker_env, authority, curl):
     """The certificate is for the name that both serve; what is asked for by another name is not that."""
     with Provider(tls=authority.server()) as primary, Provider(tls=authority.server()) as second:
-        breaker_env.configure(section(primary, second, "localhost"), failure_threshold=1, open_seconds=60)
+        breaker_env.configure(addressed(primary.key(name="localhost"), second.key()), failure_threshold=1, open_seconds=60)
         primary.refuse()
         for number in (1, 2):
             done = curl(primary.url(name="localhost"), "m", "--cacert", str(authority.ca))
@@ -58,7 +54,7 @@ def test_over_tls_the_name_stays(breaker_env, authority, curl):
 
 def test_before_the_other_fallbacks_and_as_dead_as_they(breaker_env, provider, second, providers, curl):
     third = providers()
-    text = section(provider, second, fallback="third") + f"[fallback third]\nbase = {third.url('/v1')}\n"
+    text = addressed(provider.key(), second.key(), fallback="third") + f"[fallback third]\nbase = {third.url('/v1')}\n"
     breaker_env.configure(text, failure_threshold=1, open_seconds=60)
     provider.refuse()
     assert curl(provider.url(), "m").status == 200 and (second.count(), third.count()) == (1, 0)
@@ -73,14 +69,15 @@ def test_before_the_other_fallbacks_and_as_dead_as_they(breaker_env, provider, s
 
 
 def test_a_hard_stop_is_none(breaker_env, provider, second, curl):
-    breaker_env.configure(section(provider, second, allow_fallbacks="false", when_exhausted="pass"), open_seconds=60)
+    breaker_env.configure(addressed(provider.key(), second.key(), allow_fallbacks="false", when_exhausted="pass"),
+                          open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())
     assert curl(provider.url(), "m").refused and (provider.count(), second.count()) == (0, 0)
 
 
 def test_what_it_redirects_goes_where_it_says(breaker_env, provider, second, providers, curl):
     elsewhere = providers()
-    breaker_env.configure(section(provider, second), open_seconds=60)
+    breaker_env.configure(addressed(provider.key(), second.key()), open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())
     second.answer(Answer(307, {"Location": elsewhere.url()}))
     done = curl(provider.url(), "m", "-L")

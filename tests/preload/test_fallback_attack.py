@@ -3,7 +3,7 @@ host, goes to no fallback, and is there afterwards."""
 
 import pytest
 
-from fallbacks import SECOND_KEY, Bytes, Fallback, Remote, chain, chat, is_refused
+from fallbacks import SECOND_KEY, Bytes, Fallback, Remote, chain, chat, is_refused, target
 from provider import Answer, wait_until
 from test_fallback_chain import hole, section  # noqa: F401
 from test_fallback_secrets import CANARY, shows
@@ -188,8 +188,8 @@ def test_a_cookie_of_the_domain_of_both(domain, breaker_env, provider, providers
 def test_body_and_method_are_set_anew_while_a_fallback_is_tried(how, breaker_env, hole, provider, providers):  # noqa: F811
     """The next of the chain has those of the call as it was begun; freed memory is never as it was."""
     second = Fallback("second", providers())
-    breaker_env.configure(f"[target {provider.key()}]\nbase = {provider.url('/v1')}\nfallback = hole, second\n"
-                          + section("hole", f"http://{hole}/v1") + second.section(), open_seconds=60)
+    breaker_env.configure(target(provider, ["hole", "second"]) + section("hole", f"http://{hole}/v1") + second.section(),
+                          open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())
     with Remote(breaker_env, env={"SECOND_KEY": SECOND_KEY}) as curl:
         curl.made("a", URL=provider.url(), COPYPOSTFIELDS=chat("m", text="x" * 300), CUSTOMREQUEST="POST", CONNECTTIMEOUT_MS=600)

@@ -6,7 +6,8 @@ import time
 
 import pytest
 
-from fallbacks import PLAIN, SECOND_KEY, Fallback, Remote, chain, chat, is_refused, reasons, target
+from fallbacks import (PLAIN, SECOND_KEY, Fallback, Remote, addressed, chain, chat, is_refused, reasons, target,
+                       target_of)
 from provider import Answer, wait_until
 from servers import free_port
 from sock_programs import black_hole
@@ -44,8 +45,8 @@ def hole():
         yield f"127.0.0.1:{port}"
 
 
-def section(name, base, *lines):
-    return f"[fallback {name}]\nbase = {base}\n" + "".join(f"{line}\n" for line in lines)
+def section(name, base):
+    return f"[fallback {name}]\nbase = {base}\n"
 
 
 # --- the order -----------------------------------------------------------------------------------
@@ -382,7 +383,7 @@ def test_a_model_that_may_go_nowhere(how, way, breaker_env, provider, second):
     """Nor may a call that might be for it: its model is not known, or not yet."""
     text = chain(provider, Fallback("second", second.provider, model=None))
     if way == "connect":
-        text = f"[target {provider.key()}]\nfallback_address = {second.provider.host}:{second.provider.port}\n"
+        text = addressed(provider.key(), second.provider.key())
     breaker_env.configure(text + f"[target {provider.key('held*')}]\nallow_fallbacks = false\n", open_seconds=60)
     provider.refuse()
     if how == "refused":
@@ -406,8 +407,7 @@ def test_a_model_that_may_go_nowhere(how, way, breaker_env, provider, second):
 
 def test_other_calls_go_to_the_address_too(breaker_env, provider, second):
     """It serves the same name: files and lists are there as well. A fallback's are others."""
-    address = f"fallback_address = {second.provider.host}:{second.provider.port}"
-    breaker_env.configure(chain(provider, second) + f"[target 127.0.0.1:*]\n{address}\n", open_seconds=60)
+    breaker_env.configure(chain(provider, second) + addressed("127.0.0.1:*", second.provider.key()), open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())
     with Remote(breaker_env) as curl:
         done = curl.call(URL=provider.url("/v1/files"))
@@ -528,8 +528,7 @@ def test_the_file_is_followed_while_a_process_runs(breaker_env, provider, second
 
 def at_black_hole(breaker_env, hole, *fallbacks, **keys):
     lines = {"fallback": ", ".join(f.name for f in fallbacks), "base": f"http://{hole}/v1", **keys}
-    breaker_env.configure(f"[target {hole}]\n" + "".join(f"{k} = {v}\n" for k, v in lines.items()) +
-                          "".join(f.section() for f in fallbacks), open_seconds=60)
+    breaker_env.configure(target_of(hole, **lines) + "".join(f.section() for f in fallbacks), open_seconds=60)
 
 
 @pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])

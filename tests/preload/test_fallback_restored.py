@@ -8,7 +8,7 @@ import urllib.parse
 
 import pytest
 
-from fallbacks import GNUTLS, OPENSSL, PLAIN, SECOND_KEY, Bytes, Fallback, Remote, chain, chat
+from fallbacks import GNUTLS, OPENSSL, PLAIN, SECOND_KEY, Bytes, Fallback, Remote, chain, chat, target_of
 from provider import Answer, wait_until
 
 BODY = chat("m")
@@ -227,8 +227,7 @@ def test_the_way_to_its_own_url_leads_nowhere_else(place, breaker_env, provider,
     parts = urllib.parse.urlsplit(options["URL"])
     port = options.get("PORT", parts.port or 80)
     host = f"{parts.hostname}:{port}"
-    breaker_env.configure(f"[target {host}]\nfallback = second\nbase = http://{host}/v1\n" + second.section(),
-                          open_seconds=60)
+    breaker_env.configure(target_of(host, fallback="second", base=f"http://{host}/v1") + second.section(), open_seconds=60)
 
     def prepare(curl):
         curl.made("a", **options)

@@ -5,7 +5,7 @@ import random
 
 import pytest
 
-from fallbacks import PLAIN, SECOND_KEY, Fallback, target
+from fallbacks import PLAIN, SECOND_KEY, Fallback, addressed, target
 from support import PYTHON, chat
 
 PATH = "/v1/chat/completions"
@@ -210,7 +210,7 @@ def test_the_address(case, refused, name):
 
 def test_an_address_that_is_the_target(case):
     """By a glob: the target is for both."""
-    text = f"[target 127.0.0.*]\nfallback_address = {case.primary.key()}\nfallback = one\n"
+    text = addressed("127.0.0.*", case.primary.key(), fallback="one")
     case.breaker_env.configure(text + case.one.section(), open_seconds=60)
     case.refuse(case.primary.key())
     assert case.agrees() == ("rerouted", "one")

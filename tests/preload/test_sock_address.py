@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from fallbacks import addressed
 from provider import Answer, Provider
 from sock_programs import ALL, REFUSED, black_hole, no_ipv6
 from support import PYTHON, chat
@@ -22,11 +23,6 @@ FEW = ["http.client", "fetch", "wget"]
 def second(providers):
     """Another address of this machine."""
     return providers(host="127.0.0.2")
-
-
-def target(key, address, **more):
-    return "\n".join([f"[target {key}]", f"fallback_address = {address}",
-                      *(f"{name} = {value}" for name, value in more.items())]) + "\n"
 
 
 def calls_of(breaker_env, *keys):
@@ -46,7 +42,7 @@ def trip(breaker_env, *keys):
 @pytest.mark.parametrize("name", CLIENTS)
 def test_a_dead_primary(name, how, provider, second, breaker_env, talk):
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there), failure_threshold=2, open_seconds=60)
+    breaker_env.configure(addressed(key, there), failure_threshold=2, open_seconds=60)
     provider.refuse()
     client = talk(name)
     assert client.ask_often(2, provider.url(), *how) == [REFUSED] * 2
@@ -66,7 +62,7 @@ def test_a_dead_primary(name, how, provider, second, breaker_env, talk):
 def test_recovery(name, provider, second, breaker_env, talk):
     """The probe is a real call's, and goes to the primary."""
     key = provider.key()
-    breaker_env.configure(target(key, second.key()), open_seconds=60)
+    breaker_env.configure(addressed(key, second.key()), open_seconds=60)
     trip(breaker_env, key)
     client = talk(name)
     assert client.ask(provider.url(), "m", "close") == TOLD[200]
@@ -86,7 +82,7 @@ def test_recovery(name, provider, second, breaker_env, talk):
 def test_both_dead(name, provider, second, breaker_env, talk):
     """The fallback has a breaker of its own, and failures that are its own."""
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     provider.refuse()
     second.refuse()
@@ -104,7 +100,7 @@ def test_both_dead(name, provider, second, breaker_env, talk):
 @pytest.mark.parametrize("name", FEW)
 def test_a_hard_stop(name, provider, second, breaker_env, talk):
     key = provider.key()
-    breaker_env.configure(target(key, second.key(), allow_fallbacks="false"), open_seconds=60)
+    breaker_env.configure(addressed(key, second.key(), allow_fallbacks="false"), open_seconds=60)
     trip(breaker_env, key)
     client = talk(name)
     assert client.ask(provider.url()) == REFUSED
@@ -117,7 +113,7 @@ def test_a_hard_stop(name, provider, second, breaker_env, talk):
 def test_pass(name, provider, second, breaker_env, talk):
     """Elsewhere first; to the host that is broken, as ever, where that is broken as well."""
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there), when_exhausted="pass", open_seconds=60)
+    breaker_env.configure(addressed(key, there), when_exhausted="pass", open_seconds=60)
     trip(breaker_env, key)
     client = talk(name)
     assert client.ask(provider.url(), "m", "close") == TOLD[200] and second.count() == 1
@@ -131,7 +127,7 @@ def test_pass(name, provider, second, breaker_env, talk):
 
 @pytest.mark.parametrize("name", FEW)
 def test_forced_open(name, provider, second, breaker_env, talk):
-    breaker_env.configure(target(provider.key(), second.key()))
+    breaker_env.configure(addressed(provider.key(), second.key()))
     breaker_env.command("force", "--create", "open", provider.key())
     client = talk(name)
     assert client.ask(provider.url()) == TOLD[200]
@@ -143,7 +139,7 @@ def test_forced_open(name, provider, second, breaker_env, talk):
 @pytest.mark.parametrize("name", FEW)
 def test_a_fallback_that_is_off_is_not_asked(name, provider, second, breaker_env, talk):
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there) + f"[target {there}]\nmode = off\n", open_seconds=60)
+    breaker_env.configure(addressed(key, there) + f"[target {there}]\nmode = off\n", open_seconds=60)
     trip(breaker_env, key, there)
     client = talk(name)
     assert client.ask(provider.url()) == TOLD[200]
@@ -154,7 +150,7 @@ def test_a_fallback_that_is_off_is_not_asked(name, provider, second, breaker_env
 @pytest.mark.parametrize("name", ["http.client", "fetch"])
 def test_a_model_that_opens_over_there(name, provider, second, breaker_env, talk):
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     second.answer(Answer(500))
     client = talk(name)
@@ -180,7 +176,7 @@ print(answer.status, answer.headers, answer.read().decode())
 def test_a_model_opens_its_host(name, provider, second, breaker_env, talk):
     """scope = host, for both: the model's failures take the connects elsewhere, where they count the same way."""
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there, scope="host") + f"[target {there}]\nscope = host\n", open_seconds=60)
+    breaker_env.configure(addressed(key, there, scope="host") + f"[target {there}]\nscope = host\n", open_seconds=60)
     provider.answer(Answer(500))
     client = talk(name)
     assert client.ask_often(5, provider.url(), "m", "close") == [TOLD[500]] * 5
@@ -194,7 +190,7 @@ def test_a_model_opens_its_host(name, provider, second, breaker_env, talk):
 
 def test_a_probe_of_the_fallback(provider, second, breaker_env, talk):
     key, there = provider.key(), second.key()
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     client = talk("http.client")
     second.refuse()
@@ -210,7 +206,7 @@ def test_who_is_not_the_probe_goes_there(provider, second, breaker_env, talk):
     """While one call finds out how the primary is, the others need not wait."""
     gate = threading.Event()
     key = provider.key()
-    breaker_env.configure(target(key, second.key()), open_seconds=60, probe_lease=60)
+    breaker_env.configure(addressed(key, second.key()), open_seconds=60, probe_lease=60)
     breaker_env.make_due(key)
     provider.answer(Answer(200, gate=gate))
     probe = breaker_env.start(*ALL["http.client"].argv, provider.url(), "1")
@@ -228,7 +224,7 @@ def test_hangs_over_there_count_over_there(provider, breaker_env, talk):
     key = provider.key()
     with black_hole("127.0.0.2") as port:
         there = f"127.0.0.2:{port}"
-        breaker_env.configure(target(key, there), open_seconds=60, connect_hang_after=0.1)
+        breaker_env.configure(addressed(key, there), open_seconds=60, connect_hang_after=0.1)
         trip(breaker_env, key)
         client = talk("http.client", "--timeout", "0.2")
         assert client.ask_often(6, provider.url()) == ["error timeout"] * 5 + [REFUSED]
@@ -288,7 +284,7 @@ def test_tls(name, authority, providers, breaker_env):
     """One certificate, valid at both; the name that is verified is the program's."""
     first, other = providers(tls=authority.server()), providers(tls=authority.server(), host="127.0.0.2")
     key, there = first.key(name="localhost"), other.key()
-    breaker_env.configure(target(key, there), failure_threshold=2, open_seconds=60)
+    breaker_env.configure(addressed(key, there), failure_threshold=2, open_seconds=60)
     first.refuse()
     done = breaker_env.run(*TLS[name], authority.ca, first.port, 7)
     assert (done.returncode, done.stderr) == (0, b""), done
@@ -329,7 +325,7 @@ def names(compile_c, tmp_path):
 def test_a_new_process_finds_the_name(name, provider, second, breaker_env, talk, names):
     """Its first connect is refused: the name was resolved along with the primary's."""
     key, there = f"first-1.test:{provider.port}", f"other-2.test:{second.port}"
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     client = talk(name, env=names.environment)
     assert client.ask_often(3, provider.url(name="first-1.test"), "m", "close") == [TOLD[200]] * 3
@@ -343,7 +339,7 @@ def test_a_new_process_finds_the_name(name, provider, second, breaker_env, talk,
 @pytest.mark.parametrize("name", FEW)
 def test_nothing_is_asked_for_while_all_is_well(name, provider, second, breaker_env, talk, names):
     key, there = f"first-1.test:{provider.port}", f"other-2.test:{second.port}"
-    breaker_env.configure(target(key, there), failure_threshold=1, open_seconds=60)
+    breaker_env.configure(addressed(key, there), failure_threshold=1, open_seconds=60)
     client, url = talk(name, env=names.environment), provider.url(name="first-1.test")
     assert client.ask_often(3, url, "m", "close") == [TOLD[200]] * 3
     assert names.asked("other-2.test") == 0
@@ -358,7 +354,7 @@ def test_nothing_is_asked_for_while_all_is_well(name, provider, second, breaker_
 def test_a_name_that_cannot_be_resolved(provider, second, breaker_env, talk, names):
     """Refused, as without it; and not asked for again at once."""
     key = f"first-1.test:{provider.port}"
-    breaker_env.configure(target(key, f"dead.test:{second.port}"), open_seconds=60)
+    breaker_env.configure(addressed(key, f"dead.test:{second.port}"), open_seconds=60)
     trip(breaker_env, key)
     client = talk("http.client", env=names.environment)
     assert client.ask_often(4, provider.url(name="first-1.test"), "m", "close") == [REFUSED] * 4
@@ -371,7 +367,7 @@ def test_the_same_name_at_another_port(provider, breaker_env, talk, names):
     """Its addresses are those that the program just got."""
     key = f"first-1.test:{provider.port}"
     with Provider() as other:
-        breaker_env.configure(target(key, f"first-1.test:{other.port}"), open_seconds=60)
+        breaker_env.configure(addressed(key, f"first-1.test:{other.port}"), open_seconds=60)
         trip(breaker_env, key)
         client = talk("http.client", env=names.environment)
         assert client.ask_often(3, provider.url(name="first-1.test"), "m", "close") == [TOLD[200]] * 3
@@ -383,7 +379,7 @@ def test_the_same_name_at_another_port(provider, breaker_env, talk, names):
 def test_an_address_of_the_fallback_is_dead(provider, second, breaker_env, talk, names):
     """The next call takes the other one."""
     key, there = f"first-1.test:{provider.port}", f"other-3-2.test:{second.port}"
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     client = talk("http.client", env=names.environment)
     assert client.ask_often(4, provider.url(name="first-1.test"), "m", "close") == [REFUSED] + [TOLD[200]] * 3
@@ -395,7 +391,7 @@ def test_an_address_of_the_fallback_is_dead(provider, second, breaker_env, talk,
 def test_a_walk_is_one_failure_of_the_fallback(name, provider, second, breaker_env, talk, names):
     """Each address of the primary leads to the same dead place."""
     key, there = f"first-1-4-5.test:{provider.port}", second.key()
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     second.refuse()
     client = talk(name, env=names.environment)
@@ -467,7 +463,7 @@ def broken(provider, breaker_env):
 
     def configure(address, **keys):
         hosts = [f"{host}:{provider.port}" for host in ("127.0.0.1", "[::1]", "localhost", "first-1.test")]
-        sections = [target(f"host{number}", address, match=host) for number, host in enumerate(hosts)]
+        sections = [addressed(f"host{number}", address, match=host) for number, host in enumerate(hosts)]
         breaker_env.configure("".join(sections), open_seconds=60, **keys)
         trip(breaker_env, *hosts)
 
@@ -569,7 +565,7 @@ print([os.waitpid(child, 0)[1] for child in children])
 
 def test_threads_and_forks(provider, second, breaker_env, names):
     key, there = f"first-1-4.test:{provider.port}", f"other-2.test:{second.port}"
-    breaker_env.configure(target(key, there), open_seconds=60)
+    breaker_env.configure(addressed(key, there), open_seconds=60)
     trip(breaker_env, key)
     done = breaker_env.run(PYTHON, "-W", "ignore", "-c", MANY, provider.port, env=names.environment)
     assert (done.stdout, done.stderr) == (b"[0, 0, 0, 0]\n", b""), done
@@ -580,7 +576,7 @@ def test_threads_and_forks(provider, second, breaker_env, names):
 def test_curl_is_not_asked_for(provider, second, breaker_env, curl, names):
     """Its connects are not the sockets' business, nor are the names that it resolves. This call passes by both breakers."""
     key, there = f"first-1.test:{provider.port}", f"other-2.test:{second.port}"
-    breaker_env.configure(target(key, there), open_seconds=60, when_exhausted="pass")
+    breaker_env.configure(addressed(key, there), open_seconds=60, when_exhausted="pass")
     for one in (key, there):
         trip(breaker_env, one)
     assert curl(provider.url("/v1/files", "first-1.test"), env=names.environment).status == 200
