@@ -292,7 +292,7 @@ def in_hole(build, tmp_path_factory):
             environment = BreakerEnvironment(build, tmp_path_factory.mktemp("hole"))
             stack.callback(environment.end_all)
             environment.configure(listed(f"127.0.0.1:{port}"), open_seconds=60, connect_hang_after=0.1)
-            running[name] = environment, environment.start(*ALL[name].argv, "--timeout", "0.2", url, "7")
+            running[name] = environment, environment.start(*ALL[name].argv, "--timeout", "0.5", url, "7")
         yield f"127.0.0.1:{port}", running
 
 
