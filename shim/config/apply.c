@@ -108,6 +108,31 @@ static void apply_to_cooldown(struct cooldown_policy *cooldown, enum config_opti
     }
 }
 
+/* What becomes of a call that is refused, or whose connect fails. */
+static void apply_to_refused(struct policy *policy, enum config_option option,
+                             const struct value *value)
+{
+    switch (option) {
+    case OPTION_when_exhausted:
+        policy->when_exhausted = (enum config_exhausted)value->number;
+        break;
+    case OPTION_should_retry:
+        policy->should_retry = value->number != 0;
+        break;
+    case OPTION_allow_fallbacks:
+        policy->allow_fallbacks = value->number != 0;
+        break;
+    case OPTION_allow_cleartext:
+        policy->allow_cleartext = value->number != 0;
+        break;
+    case OPTION_failover:
+        policy->failover = (enum config_failover)value->number;
+        break;
+    default:
+        break; /* config_apply() knows which are these */
+    }
+}
+
 void config_apply(struct policy *policy, enum config_option option, const struct value *value)
 {
     switch (option) {
@@ -146,19 +171,11 @@ void config_apply(struct policy *policy, enum config_option option, const struct
         apply_to_cooldown(&policy->cooldown, option, value);
         break;
     case OPTION_when_exhausted:
-        policy->when_exhausted = (enum config_exhausted)value->number;
-        break;
     case OPTION_should_retry:
-        policy->should_retry = value->number != 0;
-        break;
     case OPTION_allow_fallbacks:
-        policy->allow_fallbacks = value->number != 0;
-        break;
     case OPTION_allow_cleartext:
-        policy->allow_cleartext = value->number != 0;
-        break;
     case OPTION_failover:
-        policy->failover = (enum config_failover)value->number;
+        apply_to_refused(policy, option, value);
         break;
     case OPTION_fallback:
     case OPTION_base:
