@@ -19,10 +19,14 @@
 #define CALL_TEXTS      4   /* scheme, method, host, path */
 #define CALL_JUDGED_MAX 384 /* a longer request is judged each time */
 
-/* What reads the body of an answer: for an error in it, or, of a 429, for a quota that is spent. */
+/* What reads the body of an answer: of a good one for an error in it; of a bad one for a quota that
+ * is spent, and for what neutral_body names. */
 union call_body {
     struct stream stream;
-    struct quota quota;
+    struct {
+        struct quota quota;        /* if call->limited */
+        struct body_search excuse; /* if call->excusable */
+    };
 };
 
 enum call_state {
@@ -82,8 +86,9 @@ struct call {
     uint16_t judged_model; /* where in them judged_shape.model stands, if there is one */
     uint16_t judged_len[CALL_TEXTS];
     char judged_text[CALL_JUDGED_MAX];
-    bool limited;         /* the answer is a 429: `body` is a quota */
-    union call_body body; /* else a stream; STREAM_BLIND until shim_head */
+    bool limited;         /* the answer is a 429 */
+    bool excusable;       /* its status is a failure, and neutral_body may say that it is none */
+    union call_body body; /* neither: a stream; STREAM_BLIND until shim_head */
     struct model_scan scan;
     char key[CALL_KEY_MAX];
 };
@@ -182,10 +187,12 @@ const char *call_refusal_name(const struct call *call);
 /* shim_watch.c: shim_head, where what its lines say is known already. */
 bool call_head(struct shim_call *call, unsigned status, enum content_kind kind, bool encoded);
 
-/* At the end of the body, whatever that was: what it said as a stream, STREAM_BLIND of a 429; and
- * did that of a 429 say that a quota is spent? */
+/* At the end of the body, whatever that was: what it said as a stream, STREAM_BLIND of a bad
+ * answer; did that of a 429 say that a quota is spent; had that of a failure a text of
+ * neutral_body? */
 enum stream_state call_body_said(struct call *call);
 bool call_quota_is_spent(struct call *call);
+bool call_is_excused(const struct call *call);
 
 /* shim_settle.c: the probe is settled as a success by its stream's head; its end is still to be
  * settled. */

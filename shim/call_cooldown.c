@@ -63,7 +63,8 @@ void call_park(struct call *call, const struct call_end *end)
     struct call_side *side = call_parking_side(call);
     uint64_t credential;
 
-    if (end->status < 400 || end->redirected_away || !side || !side->admitted)
+    if (end->status < 400 || end->redirected_away || !side || !side->admitted ||
+        call_is_excused(call))
         return;
     uint32_t ms = ms_of(call, &side->policy.cooldown, end, &credential);
     if (ms == 0 || !call_claim(call, side, true))

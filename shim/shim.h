@@ -171,7 +171,7 @@ bool shim_watch(struct shim_call *call, struct span bytes);
 
 /* The same where the program may refuse bytes that it is shown, and be shown them again: what
  * becomes of the call with them, to be said to shim_watch_taken() once they are taken. */
-#define SHIM_WATCHED_SIZE 192
+#define SHIM_WATCHED_SIZE 272
 struct shim_watched {
     _Alignas(8) unsigned char opaque[SHIM_WATCHED_SIZE];
 };

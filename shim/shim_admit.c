@@ -224,7 +224,7 @@ static bool begin_admission(struct call *call)
         return false;
     call->host.admitted = call->model.admitted = false;
     call->body.stream.state = STREAM_BLIND;
-    call->limited = false;
+    call->limited = call->excusable = false;
     call->table = process_table(call->config, call->admitted_ns);
     if (!call->table || model_is_off(call)) {
         call->state = CALL_IDLE;

@@ -95,6 +95,8 @@ static struct outcome judge(struct call *call, const struct call_end *end)
     if (failed && outcome.cause != CAUSE_STATUS && was_suspended(call))
         outcome = (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
                                    .model = BREAKER_NEUTRAL};
+    if (call_is_excused(call))
+        outcome_excuse(&outcome);
     outcome_heed_body(&outcome, end, call_body_said(call), policy);
     return outcome;
 }

@@ -7,6 +7,7 @@
 
 _Static_assert(sizeof(union call_body) <= SHIM_WATCHED_SIZE, "struct shim_watched is too small");
 _Static_assert(_Alignof(union call_body) <= 8, "struct shim_watched is not aligned");
+_Static_assert(CONFIG_TEXT_MAX == BODY_SEARCH_TEXT_MAX, "what is longer is never found");
 
 bool shim_watches(const struct shim_call *shim_call)
 {
@@ -26,11 +27,40 @@ static void settle_probe(struct call *call, unsigned status, enum content_kind k
         call_settle_provisionally(call, side);
 }
 
+static bool reads_stream(const struct call *call)
+{
+    return !call->limited && !call->excusable;
+}
+
+/* Looks for the texts of neutral_body. */
+static bool feed_excuse(const struct call *call, struct body_search *search, struct span bytes)
+{
+    struct span list = span_str(call_outcome_policy(call)->neutral_body);
+    struct span texts[CONFIG_TEXTS_MAX];
+    size_t count = 0;
+
+    while (count < CONFIG_TEXTS_MAX && config_next_text(&list, &texts[count]))
+        count++;
+    body_search_feed(search, bytes, texts, count);
+    return !body_search_over(search);
+}
+
 /* Are more bytes of the body needed, after these? */
 static bool feed(const struct call *call, union call_body *body, struct span bytes)
 {
-    return call->limited ? quota_feed(&body->quota, bytes) == QUOTA_MORE
-                         : stream_feed(&body->stream, bytes) == STREAM_RUNNING;
+    if (reads_stream(call))
+        return stream_feed(&body->stream, bytes) == STREAM_RUNNING;
+    bool more = call->limited && quota_feed(&body->quota, bytes) == QUOTA_MORE;
+    return (call->excusable && feed_excuse(call, &body->excuse, bytes)) || more;
+}
+
+/* No more than what is in use: streams are copied with each of their pieces. */
+static void copy_body(const struct call *call, union call_body *to, const union call_body *from)
+{
+    if (reads_stream(call))
+        to->stream = from->stream;
+    else
+        *to = *from;
 }
 
 bool call_head(struct shim_call *shim_call, unsigned status, enum content_kind kind, bool encoded)
@@ -39,10 +69,15 @@ bool call_head(struct shim_call *shim_call, unsigned status, enum content_kind k
 
     if (!shim_watches(shim_call))
         return false;
+    const struct outcome_policy *policy = call_outcome_policy(call);
     call->limited = status == 429;
-    if (call->limited) {
+    call->excusable =
+        *policy->neutral_body && !encoded && outcome_of_status(status, policy) == BREAKER_FAILURE;
+    if (call->limited)
         quota_init(&call->body.quota, call->api, encoded ? SPAN_LIT("encoded") : SPAN_NONE);
-    } else {
+    if (call->excusable)
+        call->body.excuse = (struct body_search){0};
+    if (reads_stream(call)) {
         stream_init_kind(&call->body.stream, call->api, status, kind, encoded);
         settle_probe(call, status, kind);
     }
@@ -60,12 +95,17 @@ bool shim_head(struct shim_call *call, unsigned status, struct span type, struct
 
 enum stream_state call_body_said(struct call *call)
 {
-    return call->limited ? STREAM_BLIND : stream_end(&call->body.stream);
+    return reads_stream(call) ? stream_end(&call->body.stream) : STREAM_BLIND;
 }
 
 bool call_quota_is_spent(struct call *call)
 {
     return call->limited && quota_end(&call->body.quota) == QUOTA_SPENT;
+}
+
+bool call_is_excused(const struct call *call)
+{
+    return call->excusable && call->body.excuse.found;
 }
 
 bool shim_watch(struct shim_call *shim_call, struct span bytes)
@@ -81,7 +121,7 @@ void shim_watch_ahead(const struct shim_call *shim_call, struct span bytes,
     const struct call *call = call_of_const(shim_call);
     union call_body *body = (union call_body *)(void *)watched->opaque;
 
-    *body = call->body;
+    copy_body(call, body, &call->body);
     feed(call, body, bytes);
 }
 
@@ -89,6 +129,6 @@ bool shim_watch_taken(struct shim_call *shim_call, const struct shim_watched *wa
 {
     struct call *call = call_of(shim_call);
 
-    call->body = *(const union call_body *)(const void *)watched->opaque;
+    copy_body(call, &call->body, (const union call_body *)(const void *)watched->opaque);
     return feed(call, &call->body, SPAN_LIT(""));
 }

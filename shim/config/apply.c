@@ -177,6 +177,7 @@ void config_apply(struct policy *policy, enum config_option option, const struct
     case OPTION_failover:
         apply_to_refused(policy, option, value);
         break;
+    case OPTION_neutral_body:
     case OPTION_fallback:
     case OPTION_base:
     case OPTION_fallback_address:

@@ -193,6 +193,11 @@ const struct config_fallback *config_fallback_at(const struct config *config, un
  * two commas there is an empty one, which policy.fallback never has. */
 bool config_next_name(struct span *names, struct span *name);
 
+/* The same of policy.outcome.neutral_body: commas alone separate, and blanks inside stay. */
+#define CONFIG_TEXTS_MAX 16  /* in such a list */
+#define CONFIG_TEXT_MAX  128 /* bytes of one */
+bool config_next_text(struct span *texts, struct span *text);
+
 /* Glob over spans: '*' any run, '?' one byte; nothing else is special. Linear in practice. */
 bool config_glob(struct span pattern, struct span text);
 

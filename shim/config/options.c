@@ -30,6 +30,9 @@ static const char *const choice_rate_limit[] = {"cooldown", "count", "ignore", N
 #define TYPE_CHOICE_SCOPE     VALUE_CHOICE, choice_scope, "model or host"
 #define TYPE_CHOICE_EXHAUSTED VALUE_CHOICE, choice_exhausted, "503 or pass"
 #define TYPE_CHOICE_FAILOVER  VALUE_CHOICE, choice_failover, "connect or off"
+#define TYPE_TEXTS                                                                                 \
+    VALUE_TEXTS, NULL,                                                                             \
+        "texts of 1 to 128 bytes with commas between, at most 16 of them and 511 bytes in all"
 #define TYPE_RATE_LIMIT                                                                            \
     VALUE_RATE_LIMIT, choice_rate_limit, "cooldown, count, both of them, or ignore"
 #define TYPE_NAMES   VALUE_NAMES, NULL, "names of [fallback NAME] sections"

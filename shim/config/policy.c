@@ -123,6 +123,7 @@ static bool apply_text(struct policy *policy, enum config_option option, const c
     const char **place = option == OPTION_fallback           ? &policy->fallback
                          : option == OPTION_base             ? &policy->base
                          : option == OPTION_fallback_address ? &policy->fallback_address
+                         : option == OPTION_neutral_body     ? &policy->outcome.neutral_body
                                                              : NULL;
 
     if (place)

@@ -147,6 +147,26 @@ static bool parse_names(struct span text, struct value *value)
     return true;
 }
 
+bool config_next_text(struct span *texts, struct span *text)
+{
+    bool found = texts->len > 0;
+
+    *text = span_trim(span_take(texts, ','));
+    return found;
+}
+
+static bool parse_texts(struct span list, struct value *value)
+{
+    struct span text;
+
+    while (config_next_text(&list, &text))
+        if (text.len == 0 || text.len > CONFIG_TEXT_MAX || span_has_control(text) ||
+            ++value->number > CONFIG_TEXTS_MAX ||
+            !value_add_item(value->text, sizeof value->text, text))
+            return false;
+    return true;
+}
+
 static void keep_text(struct value *value, struct span text)
 {
     size_t len = text.len < VALUE_TEXT_MAX - 1 ? text.len : VALUE_TEXT_MAX - 1;
@@ -190,6 +210,9 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
     case VALUE_STATUS:
         good = parse_statuses(text, &value.statuses);
         break;
+    case VALUE_TEXTS:
+        good = parse_texts(text, &value);
+        break;
     case VALUE_CHOICE:
         good = parse_choice(option, text, &value.number);
         break;
@@ -214,11 +237,13 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
     return true;
 }
 
-static bool append_names(struct span text, struct value *value)
+/* Of a list that is spelled anew: NAMES, TEXTS. */
+static bool append_spelled(bool (*parse)(struct span text, struct value *value), struct span text,
+                           struct value *value)
 {
     struct value more = *value;
 
-    if (!parse_names(text, &more))
+    if (!parse(text, &more))
         return false;
     *value = more;
     return true;
@@ -229,7 +254,9 @@ bool value_append(const struct option *option, struct span text, struct value *v
     struct value more;
 
     if (option->type == VALUE_NAMES)
-        return append_names(span_trim(text), value);
+        return append_spelled(parse_names, span_trim(text), value);
+    if (option->type == VALUE_TEXTS)
+        return append_spelled(parse_texts, span_trim(text), value);
     if (option->type != VALUE_STATUS || !value_parse(option, text, &more) ||
         !value_add_item(value->text, sizeof value->text, span_str(more.text)))
         return false;

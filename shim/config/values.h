@@ -9,10 +9,11 @@
 #define VALUE_TEXT_MAX 512
 
 struct value {
-    uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT (bits) */
+    uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT (bits), TEXTS
+                        (how many) */
     struct status_set statuses;
     char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH, and
-                                 spelled in one way for NAMES, BASE and ADDRESS */
+                                 spelled in one way for NAMES, TEXTS, BASE and ADDRESS */
 };
 
 /* False: not a value of this option, or out of range; *out untouched. */
@@ -22,7 +23,8 @@ bool value_append(const struct option *option, struct span text, struct value *v
 
 static inline bool value_is_list(const struct option *option)
 {
-    return option->type == VALUE_STATUS || option->type == VALUE_NAMES;
+    return option->type == VALUE_STATUS || option->type == VALUE_NAMES ||
+           option->type == VALUE_TEXTS;
 }
 
 /* Adds one to a list as text, with ", " before it; false: there is no room. */

@@ -133,3 +133,11 @@ void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum
                                               : BREAKER_NEUTRAL;
     outcome->cause = said == STREAM_FAILURE ? CAUSE_STREAM : CAUSE_NONE;
 }
+
+void outcome_excuse(struct outcome *outcome)
+{
+    if (outcome->cause != CAUSE_STATUS)
+        return;
+    outcome->model = BREAKER_NEUTRAL;
+    outcome->cause = CAUSE_NONE;
+}

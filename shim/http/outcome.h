@@ -86,6 +86,7 @@ static inline void status_set_add(struct status_set *set, unsigned status)
 struct outcome_policy {
     struct status_set failure_status;
     struct status_set neutral_status; /* wins over failure_status */
+    const char *neutral_body;         /* texts, as the configuration lists them; "": none */
     uint64_t timeout_after_ns;
     uint64_t hang_after_ns;
     uint64_t connect_hang_after_ns;
@@ -108,6 +109,10 @@ enum breaker_outcome outcome_of_status(unsigned status, const struct outcome_pol
  * that said its end is a success. *outcome is of outcome_of(). */
 void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum stream_state said,
                        const struct outcome_policy *policy);
+
+/* One of neutral_body was in the body of an answer whose status is a failure: that one conversation
+ * is at fault (FIELD-NOTES 7.13). *outcome is of outcome_of(). */
+void outcome_excuse(struct outcome *outcome);
 
 /* H's where it is the one breaker of an LLM call (scope = host): what either failed by is its
  * failure, the model's success its success. A first byte alone is none: it comes before a 500, too.

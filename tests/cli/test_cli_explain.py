@@ -279,9 +279,9 @@ def test_the_share_of_failures_is_that_of_status(breaker, explain, put_word):
     chain = explain(URL, "--model", "gpt-4o")["chain"][0]
     assert chain["model"]["rate"] == {"calls": 20, "failures": 9, "window": 60}
     assert chain["host"]["rate"] == {"calls": 0, "failures": 0, "window": 60} and not chain["host"]["seen"]
-    names = ("failure_rate", "window", "min_calls", "neutral_status")
+    names = ("failure_rate", "window", "min_calls", "neutral_status", "neutral_body")
     assert {name: chain["model"]["settings"][name]["value"] for name in names} == \
-        dict(zip(names, ("0.5", "60", "20", "")))
+        dict(zip(names, ("0.5", "60", "20", "", "")))
     text = breaker("explain", URL, "-m", "gpt-4o").stdout
     assert "state: closed, streak 1, failed 9/20 in 60s, last failure: -" in text
 

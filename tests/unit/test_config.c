@@ -56,6 +56,7 @@ static void defaults_without_a_file(void **state)
             status == 429 || status == 500 || (status >= 502 && status <= 504) || status == 529;
         assert_int_equal(status_set_has(&policy.cooldown.on, status), brief);
     }
+    assert_string_equal(policy.outcome.neutral_body, "");
     assert_int_equal(policy.cooldown.rate_limit, RATE_LIMIT_COOLDOWN);
     assert_int_equal(policy.cooldown.max_ms, 300000);
     assert_int_equal(policy.cooldown.quota_ms, 60000);
@@ -81,6 +82,7 @@ static void every_key_reaches_its_place(void **state)
         "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
         "should_retry = yes\nfailure_rate = 0.25\nwindow = 1.5\nmin_calls = 8000\n"
         "neutral_status = 500-502\nneutral_status = 404\n"
+        "neutral_body = too long,b\nneutral_body = \"code\": 1\n"
         "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
         "cooldown_on = 401\ncooldown_on = 502\n");
     struct policy policy = policy_of(config, "h", NULL);
@@ -114,6 +116,7 @@ static void every_key_reaches_its_place(void **state)
     assert_true(status_set_has(&policy.outcome.neutral_status, 404));
     assert_true(status_set_has(&policy.outcome.neutral_status, 501));
     assert_false(status_set_has(&policy.outcome.neutral_status, 503));
+    assert_string_equal(policy.outcome.neutral_body, "too long, b, \"code\": 1");
     assert_int_equal(policy.cooldown.rate_limit, RATE_LIMIT_COUNT);
     assert_int_equal(policy.cooldown.max_ms, 2500);
     assert_int_equal(policy.cooldown.quota_ms, 600000);

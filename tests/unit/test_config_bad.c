@@ -9,6 +9,7 @@
 #define FIFTY    TEN TEN TEN TEN TEN
 #define LONGEST  "log = /" FIFTY FIFTY FIFTY TEN TEN TEN TEN "xy" /* 199 bytes */
 #define TOO_LONG LONGEST "z"
+#define OF_129   FIFTY FIFTY TEN TEN "012345678"
 
 struct expected {
     const char *text;
@@ -78,6 +79,13 @@ static const struct expected bad_files[] = {
     {"[breaker]\ncooldown_max = 1.9\n", 2, "cooldown_max", "from 2 to 86400"},
     {"[breaker]\ncooldown_on = 600\n", 2, "cooldown_on", "\"600\""},
     {"[breaker]\nneutral_status = 99\n", 2, "neutral_status", "\"99\""},
+    {"[breaker]\nneutral_body = a,, b\n", 2, "neutral_body",
+     "expected texts of 1 to 128 bytes with commas between, at most 16 of them and 511 bytes in "
+     "all, found \"a,, b\""},
+    {"[breaker]\nneutral_body = a\nneutral_body = \tb\tc\n", 3, "neutral_body", "\"b\tc\""},
+    {"[target a]\nneutral_body = " OF_129 "\n", 2, "neutral_body", "1 to 128 bytes"},
+    {"[breaker]\nneutral_body = a,b,c,d,e,f,g,h,i\nneutral_body = j,k,l,m,n,o,p,q\n", 3,
+     "neutral_body", "at most 16 of them"},
     {"[breaker]\nfailure_threshold = -1\n", 2, "failure_threshold", "\"-1\""},
     {"[breaker]\nfailure_threshold = 99999999999999999999999\n", 2, "failure_threshold", "99999"},
     {"[breaker]\nopen_seconds = 0.09\n", 2, "open_seconds",

@@ -115,13 +115,20 @@ static void body_bug_12_a_retry_after_waits_for_the_threshold(void)
  * gateway makes of it. */
 static void body_bug_13_a_context_length_error_opens(void)
 {
-    configure("[target gateway]\nmatch = " HOST "/behind-*\nneutral_status = 500\n");
+    configure("[target gateway]\nmatch = " HOST "/behind-*\nneutral_status = 500\n"
+              "[target other]\nmatch = " HOST "/told-*\nneutral_body = context_length_exceeded\n");
     for (unsigned i = 0; i < 20; i++) {
         CHECK(call_status("m", i % 2 ? 400 : 413) == SHIM_ADMITTED);
         CHECK(call_status("behind-a-gateway", 500) == SHIM_ADMITTED);
+        CHECK(chat(&call, "told-by-its-body") == SHIM_ADMITTED);
+        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE));
+        shim_watch(&call, SPAN_LIT("{\"error\":{\"code\":\"context_length_exceeded\"}}"));
+        end_status(&call, 500);
     }
     CHECK(totals_of(KEY).failure == 0 && totals_of(HOST "/behind-a-gateway").failure == 0);
-    trip("m"); /* the others' 500 still counts */
+    CHECK(totals_of(HOST "/told-by-its-body").failure == 0);
+    trip("told-by-its-body"); /* another 500 there still counts */
+    trip("m");                /* the others' 500 still counts */
     clean_up();
 }
 

@@ -104,6 +104,30 @@ static void body_a_credential_that_waits(void)
     exchange(CHAT_AS("a"), OK);
 }
 
+#define TOO_LONG                                                                                   \
+    "HTTP/1.1 500 No\r\nTransfer-Encoding: chunked\r\n\r\n"                                        \
+    "7\r\n{\"code\"\r\n8\r\n:\"contex\r\n11\r\nt_length_exceeded\r\n2\r\n\"}\r\n0\r\n\r\n"
+#define ZIPPED                                                                                     \
+    "HTTP/1.1 500 No\r\nContent-Encoding: gzip\r\nContent-Length: 14\r\n\r\ncontext_length"
+
+/* Found across chunks, at any cut of the bytes; not in a body that is encoded. */
+static void body_a_neutral_body(void)
+{
+    const char *text = TOO_LONG;
+
+    begin();
+    for (size_t cut = 0; cut <= strlen(text); cut++) {
+        CHECK(passes(CHAT("m")));
+        shim_flow_received(&flow, span_of(text, cut));
+        shim_flow_received(&flow, span_str(text + cut));
+        CHECK(totals_of("gpu1:8000/m").neutral == cut + 1);
+    }
+    exchange(CHAT("m") CHAT("m"), TOO_LONG FAILED);
+    exchange(CHAT("m"), ZIPPED);
+    CHECK(totals_of("gpu1:8000/m").neutral == strlen(text) + 2);
+    CHECK(totals_of("gpu1:8000/m").failure == 2 && totals_of("gpu1:8000").failure == 0);
+}
+
 static void body_five_failures_then_swallowed(void)
 {
     trip_by_flow(CHAT("m"));
@@ -475,6 +499,7 @@ static void body_same_heads_of_another_configuration(void)
 }
 
 IN_CHILD(a_credential_that_waits, "")
+IN_CHILD(a_neutral_body, "neutral_body=context_length")
 IN_CHILD(five_failures_then_swallowed, "")
 IN_CHILD(any_cut_decides_the_same, "")
 IN_CHILD(short_writes, "")
@@ -497,6 +522,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_credential_that_waits),
+        cmocka_unit_test(test_a_neutral_body),
         cmocka_unit_test(test_five_failures_then_swallowed),
         cmocka_unit_test(test_any_cut_decides_the_same),
         cmocka_unit_test(test_short_writes),

@@ -88,6 +88,8 @@ static void examples_are_right(void **state)
     assert_true(config_target(config, 0, &target));
     assert_int_equal(policy_of(config, "api.anthropic.com", "claude-x").breaker.failure_threshold,
                      8);
+    assert_string_equal(policy_of(config, "gateway.internal", NULL).outcome.neutral_body,
+                        "context_length_exceeded, maximum context length");
     assert_string_equal(policy_of(config, "api.openai.com", "gpt-4o").fallback,
                         "openrouter, local");
     assert_string_equal(config_fallback(config, SPAN_LIT("openrouter"))->headers[0],

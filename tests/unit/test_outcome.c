@@ -119,6 +119,27 @@ static void test_neutral_statuses_win(void **state)
     assert_outcome(ended(END_BROKEN, PHASE_BODY, 500, 1), SUCCESS, FAILURE, STATUS);
 }
 
+/* neutral_body takes back what the status alone said, and nothing else. */
+static void test_an_excused_answer(void **state)
+{
+    struct call_end end = ended(END_BROKEN, PHASE_BODY, 500, 1);
+    struct outcome outcome = outcome_of(&end, &policy);
+
+    (void)state;
+    outcome_excuse(&outcome);
+    assert_int_equal(outcome.host, BREAKER_SUCCESS);
+    assert_int_equal(outcome.model, BREAKER_NEUTRAL);
+    assert_int_equal(outcome.cause, CAUSE_NONE);
+    end = ended(END_BROKEN, PHASE_BODY, 200, 1);
+    outcome = outcome_of(&end, &policy);
+    outcome_excuse(&outcome);
+    assert_int_equal(outcome.model, BREAKER_FAILURE);
+    end = ended(END_CONNECT, PHASE_CONNECTING, 0, 1);
+    outcome = outcome_of(&end, &policy);
+    outcome_excuse(&outcome);
+    assert_int_equal(outcome.host, BREAKER_FAILURE);
+}
+
 static void test_no_connection(void **state)
 {
     (void)state;
@@ -258,6 +279,7 @@ int main(void)
         cmocka_unit_test(test_statuses),
         cmocka_unit_test(test_the_list_of_statuses_is_the_policy),
         cmocka_unit_test(test_neutral_statuses_win),
+        cmocka_unit_test(test_an_excused_answer),
         cmocka_unit_test(test_no_connection),
         cmocka_unit_test(test_broken),
         cmocka_unit_test(test_timeout),

@@ -166,6 +166,53 @@ static void names_are_listed_in_one_way(void **state)
     assert_int_equal(strlen(value.text), 3 * 170 - 2);
 }
 
+static void texts_are_separated_by_commas_alone(void **state)
+{
+    (void)state;
+    const struct option *option = &options[OPTION_neutral_body];
+    struct value value;
+    char longest[130];
+
+    assert_text(OPTION_neutral_body, "", "");
+    assert_text(OPTION_neutral_body, " too long\t", "too long");
+    assert_text(OPTION_neutral_body, "Too  long,\tcode \"x\" ,c,", "Too  long, code \"x\", c");
+    assert_text(OPTION_neutral_body, "zu gro\xc3\x9f", "zu gro\xc3\x9f");
+    assert_none(OPTION_neutral_body, ",");
+    assert_none(OPTION_neutral_body, "a, ,b");
+    assert_none(OPTION_neutral_body, "a\tb");
+    assert_none(OPTION_neutral_body, "a\nb");
+    memset(longest, 'x', sizeof longest);
+    assert_true(value_parse(option, span_of(longest, 128), &value));
+    assert_false(value_append(option, span_of(longest, 129), &value));
+    assert_true(value_append(option, span_of(longest, 128), &value));
+    assert_true(value_append(option, span_of(longest, 128), &value));
+    assert_false(value_append(option, span_of(longest, 122), &value)); /* 512 bytes in all */
+    assert_true(value_append(option, span_of(longest, 121), &value));
+    assert_int_equal(strlen(value.text), VALUE_TEXT_MAX - 1);
+
+    assert_true(value_parse(option, SPAN_LIT("a,b,c,d,e,f,g,h,i,j,k,l"), &value));
+    assert_false(value_append(option, SPAN_LIT("m,n,o,p,q"), &value)); /* 17 */
+    assert_true(value_append(option, SPAN_LIT("m,n,o,p"), &value));
+    assert_false(value_append(option, SPAN_LIT("q"), &value));
+    assert_int_equal(value.number, CONFIG_TEXTS_MAX);
+    assert_string_equal(value.text, "a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p");
+}
+
+static void texts_are_taken_off_a_list(void **state)
+{
+    (void)state;
+    static const char *const expected[] = {"maximum context length", "b", "", "c"};
+    struct span list = SPAN_LIT(" maximum context length ,b,\t, c,"), text;
+
+    for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++) {
+        assert_true(config_next_text(&list, &text));
+        assert_true(span_eq(text, span_str(expected[i])));
+    }
+    assert_false(config_next_text(&list, &text));
+    list = SPAN_NONE;
+    assert_false(config_next_text(&list, &text));
+}
+
 static void addresses_are_spelled_as_keys(void **state)
 {
     (void)state;
@@ -267,6 +314,8 @@ int main(void)
         cmocka_unit_test(lists_add_up),
         cmocka_unit_test(names_are_taken_off_a_list),
         cmocka_unit_test(names_are_listed_in_one_way),
+        cmocka_unit_test(texts_are_separated_by_commas_alone),
+        cmocka_unit_test(texts_are_taken_off_a_list),
         cmocka_unit_test(addresses_are_spelled_as_keys),
         cmocka_unit_test(this_machine_is_known),
         cmocka_unit_test(every_default_is_a_value),
