@@ -61,6 +61,13 @@ def breaker(build, environment, tmp_path):
 
 
 @pytest.fixture
+def untouched(breaker):
+    """No table in the environment, so that nothing but the test sets a key."""
+    del breaker.environment["BREAKER_TABLE"]
+    return breaker
+
+
+@pytest.fixture
 def ini(tmp_path):
     """Writes a breaker.ini that may be read, and returns its path."""
 

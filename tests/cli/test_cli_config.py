@@ -6,20 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from config_lines import values
+
 OPTIONS = Path(__file__).resolve().parents[2] / "shim" / "config" / "options.def"
-
-
-def values(text):
-    """{key: (value, origin)} of the lines of `breaker config`, but for the fallbacks."""
-    lines = [line for line in text.partition("\n\n[")[0].splitlines() if not line.startswith("#")]
-    return {m[1]: (m[2].strip(), m[3]) for m in (re.fullmatch(r"(\w+) *= (.*?) *# (.*)", line) for line in lines)}
-
-
-@pytest.fixture
-def untouched(breaker):
-    """No table in the environment, so that nothing but the test sets a key."""
-    del breaker.environment["BREAKER_TABLE"]
-    return breaker
 
 
 def test_check_without_any_file(untouched, home):
