@@ -144,6 +144,16 @@ def test_the_callers_own_end_is_neutral(how, answer, code, provider, breaker_env
     assert_neutral(breaker_env, provider)
 
 
+@pytest.mark.parametrize("how,code", [("late-abort", 42), ("remove", 0)], ids=["progress callback", "removed"])
+def test_the_callers_late_end_is_a_failure(how, code, provider, breaker_env):
+    breaker_env.configure(hang_after=0.2 if how == "late-abort" else 0)
+    provider.answer(Answer(hang=True))
+    done = breaker_env.run(PYTHON, CALLBACKS, how, provider.url(), "m")
+    assert done.stdout.split() == [str(code).encode()], done
+    assert streak(breaker_env, provider.key("m")) == 1
+    assert breaker_env.breakers()[provider.key("m")]["last_failure"]["class"] == "hang"
+
+
 def test_a_young_timeout_is_neutral(provider, curl, breaker_env, streak_of_two):
     breaker_env.configure(timeout_after=5)
     streak_of_two()

@@ -20,7 +20,14 @@ for _ in range(calls):
         connection.sock.recv(1, socket.MSG_PEEK)  # it is there; nobody looks
         connection.sock.close()
         continue
-    answer = connection.getresponse()
+    if mode == "impatient":
+        connection.sock.settimeout(0.3)
+    try:
+        answer = connection.getresponse()
+    except TimeoutError:
+        print("closed")
+        connection.close()
+        continue
     if mode in ("wait", "linger"):
         time.sleep(0.05)  # the body is in the kernel by now, and unread
     if mode == "events":
@@ -58,6 +65,13 @@ def test_an_answer_that_nobody_looks_at_is_no_hang(ask, breaker_env, provider):
     assert ask("nothing") == []
     calls = breaker_env.calls(provider.key("m"))
     assert calls["failure"] == 0, calls
+
+
+@pytest.mark.parametrize("hang_after,ends", [(0.1, ["503"] * 2), (30, ["closed"] * 2)])
+def test_who_waits_in_vain_tells_of_a_hang(hang_after, ends, ask, breaker_env, provider):
+    breaker_env.configure(open_seconds=60, hang_after=hang_after)
+    provider.answer(Answer(hang=True))
+    assert ask("impatient", 7) == ["closed"] * 5 + ends
 
 
 OPENAI = (b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n', b"data: [DONE]\n\n")

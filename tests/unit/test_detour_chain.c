@@ -240,6 +240,18 @@ static void body_whose_chain(void)
     clean_up();
 }
 
+/* To another machine, where its target allows it. */
+static void body_over_clear_text(void)
+{
+    configure("[target a]\nmatch = " HOST "\nfallback = plain\n"
+              "[target b]\nmatch = " HOST "/m\nallow_cleartext = true\n"
+              "[fallback plain]\nbase = http://plain.example/v1\n");
+    open_host(URL);
+    reroute("m", "plain", &good_end);
+    CHECK(ask("n") == SHIM_REFUSED && (!begin("n") || !shim_detour_next(&way)));
+    clean_up();
+}
+
 static void body_the_address_comes_first(void)
 {
     configure(TARGET("fallback_address = gpu2.internal:8443"));
@@ -352,6 +364,7 @@ IN_CHILD(scope_host_of_the_target, "")
 IN_CHILD(scope_host_and_a_model_in_the_path, "")
 IN_CHILD(scope_host_of_the_fallback, "")
 IN_CHILD(whose_chain, "")
+IN_CHILD(over_clear_text, "")
 IN_CHILD(the_address_comes_first, "")
 IN_CHILD(an_address_alone, "")
 IN_CHILD(no_body_is_shown, "")
@@ -377,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_scope_host_and_a_model_in_the_path),
         cmocka_unit_test(test_scope_host_of_the_fallback),
         cmocka_unit_test(test_whose_chain),
+        cmocka_unit_test(test_over_clear_text),
         cmocka_unit_test(test_the_address_comes_first),
         cmocka_unit_test(test_an_address_alone),
         cmocka_unit_test(test_no_body_is_shown),

@@ -135,6 +135,24 @@ static void body_a_spent_quota_is_no_rate(void)
     clean_up();
 }
 
+static void body_as_long_as_quota_cooldown_says(void)
+{
+    const struct call_end spent = {.kind = END_COMPLETE,
+                                   .phase = PHASE_BODY,
+                                   .status = 429,
+                                   .byte_received = true,
+                                   .quota_spent = true};
+
+    configure(PLAIN "quota_cooldown = 250\n");
+    CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+    shim_settle(&call, &spent);
+    advance(249);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED);
+    advance(1.1);
+    CHECK(flows("a"));
+    clean_up();
+}
+
 /* FIELD-NOTES 7.12: the first one parks, whatever the threshold. */
 static void body_the_first_one_parks(void)
 {
@@ -271,6 +289,22 @@ static void body_a_single_failure_parks_the_key(void)
     CHECK(flows("a"));
     limit("a", 0); /* of its credential, for so long, since it names no time */
     CHECK(flows("b") && ask_as("a", "m") == SHIM_REFUSED);
+    clean_up();
+}
+
+static void body_what_parks_the_key(void)
+{
+    configure(PLAIN "cooldown_seconds = 3\ncooldown_on = 418, 501-502\n");
+    for (unsigned status = 500; status < 504; status++) {
+        bool parks = status == 501 || status == 502;
+        CHECK(ask_as("a", "m") == SHIM_ADMITTED);
+        end_with(status, 0);
+        CHECK(ask_as("a", "m") == (parks ? SHIM_REFUSED : SHIM_ADMITTED));
+        shim_drop(&call);
+        advance(3.1);
+    }
+    limit("a", 0); /* 429 is none of them */
+    CHECK(flows("a"));
     clean_up();
 }
 
@@ -433,6 +467,7 @@ IN_CHILD(one_waits_and_the_other_flows, "")
 IN_CHILD(no_credential_is_one_too, "")
 IN_CHILD(rate_limits_open_nothing, "")
 IN_CHILD(a_spent_quota_is_no_rate, "")
+IN_CHILD(as_long_as_quota_cooldown_says, "")
 IN_CHILD(the_first_one_parks, "")
 IN_CHILD(the_later_deadline_stays, "")
 IN_CHILD(how_long, "")
@@ -441,6 +476,7 @@ IN_CHILD(open_decides_and_the_longer_one_tells, "")
 IN_CHILD(a_parked_call_is_no_probe, "")
 IN_CHILD(a_limited_probe_frees_its_grant, "")
 IN_CHILD(a_single_failure_parks_the_key, "")
+IN_CHILD(what_parks_the_key, "")
 IN_CHILD(failures_across_cooldowns_trip, "")
 IN_CHILD(it_goes_to_a_fallback, "")
 IN_CHILD(a_fallback_has_its_own_cooldown, "")
@@ -459,6 +495,7 @@ int main(void)
         cmocka_unit_test(test_no_credential_is_one_too),
         cmocka_unit_test(test_rate_limits_open_nothing),
         cmocka_unit_test(test_a_spent_quota_is_no_rate),
+        cmocka_unit_test(test_as_long_as_quota_cooldown_says),
         cmocka_unit_test(test_the_first_one_parks),
         cmocka_unit_test(test_the_later_deadline_stays),
         cmocka_unit_test(test_how_long),
@@ -467,6 +504,7 @@ int main(void)
         cmocka_unit_test(test_a_parked_call_is_no_probe),
         cmocka_unit_test(test_a_limited_probe_frees_its_grant),
         cmocka_unit_test(test_a_single_failure_parks_the_key),
+        cmocka_unit_test(test_what_parks_the_key),
         cmocka_unit_test(test_failures_across_cooldowns_trip),
         cmocka_unit_test(test_it_goes_to_a_fallback),
         cmocka_unit_test(test_a_fallback_has_its_own_cooldown),

@@ -72,6 +72,15 @@ static void body_what_the_window_left_behind_is_forgotten(void)
     CHECK(call_status("m", 500) == SHIM_REFUSED);
 }
 
+static void body_a_longer_window_remembers(void)
+{
+    alternate(10, true);
+    advance(400);
+    alternate(9, false);
+    CHECK(call_status("m", 500) == SHIM_ADMITTED); /* 10 of 20 */
+    CHECK(call_status("m", 500) == SHIM_REFUSED);
+}
+
 static void body_a_breaker_that_closed_begins_afresh(void)
 {
     alternate(19, false);
@@ -161,6 +170,7 @@ IN_CHILD(without_a_rate_it_never_trips, "")
 IN_CHILD(without_a_threshold_the_share_trips_alone, RATED "\nfailure_threshold=0")
 IN_CHILD(neutral_ends_are_in_no_share, RATED)
 IN_CHILD(what_the_window_left_behind_is_forgotten, RATED)
+IN_CHILD(a_longer_window_remembers, "failure_rate=0.5\nmin_calls=20\nwindow=600")
 IN_CHILD(a_breaker_that_closed_begins_afresh, RATED)
 IN_CHILD(calls_of_before_the_trip_are_in_no_share, RATED)
 IN_CHILD(the_host_has_a_share_of_its_own, RATED)
@@ -178,6 +188,7 @@ int main(void)
         cmocka_unit_test(test_without_a_threshold_the_share_trips_alone),
         cmocka_unit_test(test_neutral_ends_are_in_no_share),
         cmocka_unit_test(test_what_the_window_left_behind_is_forgotten),
+        cmocka_unit_test(test_a_longer_window_remembers),
         cmocka_unit_test(test_a_breaker_that_closed_begins_afresh),
         cmocka_unit_test(test_calls_of_before_the_trip_are_in_no_share),
         cmocka_unit_test(test_the_host_has_a_share_of_its_own),

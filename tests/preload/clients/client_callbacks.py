@@ -1,14 +1,16 @@
 """client_callbacks.py HOW URL MODEL: pycurl calls that end in a way of their own; prints the libcurl code.
 
-HOW: write-abort (the write callback refuses the body), progress-abort (at once, before any head), queued (a second
-handle that never leaves the multi's queue), remove (a multi handle removed while it runs), paused (paused in the
-middle of its body until its time-out), no-descriptors (a call to "first", then one with no descriptor left).
+HOW: write-abort (the write callback refuses the body), progress-abort (at once, before any head), late-abort (half a
+second later), queued (a second handle that never leaves the multi's queue), remove (a multi handle removed while it
+runs), paused (paused in the middle of its body until its time-out), no-descriptors (a call to "first", then one with
+no descriptor left).
 """
 
 import json
 import os
 import resource
 import sys
+import time
 
 import pycurl
 
@@ -48,6 +50,11 @@ elif how == "progress-abort":
     handle = easy(model)
     handle.setopt(pycurl.NOPROGRESS, 0)
     handle.setopt(pycurl.XFERINFOFUNCTION, lambda _total, _now, _up_total, up_now: up_now > 0)
+    print(perform(handle))
+elif how == "late-abort":
+    handle, begin = easy(model), time.monotonic()
+    handle.setopt(pycurl.NOPROGRESS, 0)
+    handle.setopt(pycurl.XFERINFOFUNCTION, lambda *_: time.monotonic() > begin + 0.5)
     print(perform(handle))
 elif how == "queued":
     multi = pycurl.CurlMulti()
