@@ -148,6 +148,7 @@ check-static:
 	@scripts/check-format
 	@scripts/check-layers
 	@scripts/check-headers
+	@scripts/check-keys
 	@scripts/check-imports $(BUILD)
 	@scripts/check-exports $(BUILD)/libbreaker.so
 	@scripts/check-glibc $(BUILD)/libbreaker.so
