@@ -149,6 +149,7 @@ check-static:
 	@scripts/check-layers
 	@scripts/check-headers
 	@scripts/check-keys
+	@scripts/check-bugs
 	@scripts/check-imports $(BUILD)
 	@scripts/check-exports $(BUILD)/libbreaker.so
 	@scripts/check-glibc $(BUILD)/libbreaker.so
