@@ -295,6 +295,8 @@ void shim_model(struct shim_call *shim_call, struct span model)
 
 /* --- when not ------------------------------------------------------------------------------- */
 
+_Static_assert(CONFIG_CODE_MAX <= SYNTHETIC_CODE_MAX, "whatever error_code, a response fits");
+
 size_t shim_response(const struct shim_call *shim_call, char *buf, size_t size, bool head_only)
 {
     const struct call *call = call_of_const(shim_call);
@@ -302,6 +304,7 @@ size_t shim_response(const struct shim_call *shim_call, char *buf, size_t size, 
     struct synthetic answer = {
         .api = call->api,
         .key = call_side_key(call, side),
+        .code = side->policy.error_code,
         .state = call_refusal_name(call),
         .by_hand = !call->refusal.parked && call->refusal.state == BREAKER_SHOW_FORCED_OPEN,
         .rate_limited = call->refusal.parked,

@@ -224,7 +224,7 @@ bool shim_admitted(const struct shim_call *call);
  * A detour lives in the caller's memory, belongs to one thread at a time, and is not to be moved
  * once it has begun. It is no work for signal handlers.
  */
-#define SHIM_DETOUR_SIZE (18 * 1024)
+#define SHIM_DETOUR_SIZE (19 * 1024)
 struct shim_detour {
     /* Of the candidate; borrowed from the detour or the configuration. */
     const char *name;    /* of the [fallback NAME], or "fallback_address" */

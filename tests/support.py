@@ -45,7 +45,8 @@ class CurlAnswer:
     @property
     def refused(self):
         """Is this our answer, not a provider's?"""
-        return (self.status, True) in ((503, "circuit_open" in self.body), (429, "cooling_down" in self.body))
+        return (self.status, True) in ((503, "libbreaker: the circuit breaker of" in self.body),
+                                       (429, "cooling_down" in self.body))
 
     def __repr__(self):
         return f"<{self.status} curl:{self.code} {self.url} {self.body!r}>"

@@ -181,6 +181,7 @@ void config_apply(struct policy *policy, enum config_option option, const struct
     case OPTION_fallback:
     case OPTION_base:
     case OPTION_fallback_address:
+    case OPTION_error_code:
     case OPTION_match:
     case OPTION_table:
     case OPTION_log:

@@ -58,7 +58,10 @@ struct policy {
                                      out (config_problem.skipped) are not in it */
     const char *base;             /* CONFIG_NO_BASE: one that is none was written */
     const char *fallback_address; /* HOST:PORT, as a key H spells it but with 443 too */
+    const char *error_code;       /* 1..CONFIG_CODE_MAX bytes that JSON takes as they are */
 };
+
+#define CONFIG_CODE_MAX 64
 
 /* Where policy.base stands for one that could not be read: no URL begins with it. */
 #define CONFIG_NO_BASE "?"

@@ -38,6 +38,8 @@ static const char *const choice_rate_limit[] = {"cooldown", "count", "ignore", N
 #define TYPE_NAMES   VALUE_NAMES, NULL, "names of [fallback NAME] sections"
 #define TYPE_BASE    VALUE_BASE, NULL, "http://HOST[:PORT][/PATH] or https://..."
 #define TYPE_ADDRESS VALUE_ADDRESS, NULL, "HOST:PORT"
+#define TYPE_CODE                                                                                  \
+    VALUE_CODE, NULL, "1 to 64 printable ASCII characters without quotes and backslashes"
 
 /* Through a second macro, so that TYPE_... is three arguments by then. */
 #define ROW(...) row(__VA_ARGS__)

@@ -20,6 +20,7 @@ enum value_type {
     VALUE_NAMES,      /* a list, ", " between; may repeat its key */
     VALUE_BASE,       /* of http or https, without a '/' at its end */
     VALUE_ADDRESS,    /* HOST:PORT, as a key H spells it */
+    VALUE_CODE,       /* 1..CONFIG_CODE_MAX bytes that JSON takes as they are */
 };
 
 struct option {

@@ -124,6 +124,7 @@ static bool apply_text(struct policy *policy, enum config_option option, const c
                          : option == OPTION_base             ? &policy->base
                          : option == OPTION_fallback_address ? &policy->fallback_address
                          : option == OPTION_neutral_body     ? &policy->outcome.neutral_body
+                         : option == OPTION_error_code       ? &policy->error_code
                                                              : NULL;
 
     if (place)

@@ -186,6 +186,17 @@ static bool parse_base(struct span text, struct value *value)
     return true;
 }
 
+/* It goes into JSON, and into the comparisons of programs, as it is. */
+static bool parse_code(struct span text)
+{
+    if (text.len == 0 || text.len > CONFIG_CODE_MAX)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        if (text.ptr[i] < ' ' || text.ptr[i] > '~' || strchr("\"'\\", text.ptr[i]))
+            return false;
+    return true;
+}
+
 bool value_parse(const struct option *option, struct span text, struct value *out)
 {
     struct value value = {0};
@@ -227,6 +238,9 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
         break;
     case VALUE_ADDRESS:
         good = text.len == 0 || place_address_write(text, value.text, VALUE_TEXT_MAX - 1) > 0;
+        break;
+    case VALUE_CODE:
+        good = parse_code(text);
         break;
     }
     if (!good)

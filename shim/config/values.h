@@ -12,8 +12,8 @@ struct value {
     uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT (bits), TEXTS
                         (how many) */
     struct status_set statuses;
-    char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH, and
-                                 spelled in one way for NAMES, TEXTS, BASE and ADDRESS */
+    char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH and
+                                 CODE, and spelled in one way for NAMES, TEXTS, BASE and ADDRESS */
 };
 
 /* False: not a value of this option, or out of range; *out untouched. */

@@ -12,7 +12,8 @@
 /* Room for a head: what it is without the key is shorter than 400 bytes. */
 #define HEAD_ROOM (400 + KEY_ROOM)
 
-_Static_assert(HEAD_ROOM + KEY_ROOM + 400 < SYNTHETIC_MAX, "whatever the key, a response fits");
+_Static_assert(HEAD_ROOM + KEY_ROOM + SYNTHETIC_CODE_MAX + 400 < SYNTHETIC_MAX,
+               "whatever the key, a response fits");
 
 struct out {
     char *buf;
@@ -80,44 +81,40 @@ static void put_message(struct out *out, const struct synthetic *s, unsigned sec
     put_text(out, " s");
 }
 
-/* The provider's own error shape around the message (FIELD-NOTES 6); "circuit_open" marks it as
- * ours in each. */
+/* The provider's own error shape around the message and the code, which marks it as ours in each
+ * (FIELD-NOTES 6). */
 struct shape_texts {
-    const char *before, *after;
+    const char *before, *between, *behind;
 };
 static const struct shape_texts shapes[] = {
     [API_OPENAI] = {"{\"error\":{\"message\":\"",
-                    "\",\"type\":\"service_unavailable_error\",\"param\":null,"
-                    "\"code\":\"circuit_open\"}}"},
+                    "\",\"type\":\"service_unavailable_error\",\"param\":null,\"code\":\"", "\"}}"},
     [API_ANTHROPIC] =
         {"{\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"",
-         "\",\"code\":\"circuit_open\"},\"request_id\":null}"},
+         "\",\"code\":\"", "\"},\"request_id\":null}"},
     [API_GEMINI] = {"{\"error\":{\"code\":503,\"message\":\"",
-                    "\",\"status\":\"UNAVAILABLE\",\"details\":[{\"reason\":\"circuit_open\"}]}}"},
-    [API_BEDROCK] = {"{\"message\":\"", "\",\"code\":\"circuit_open\"}"},
-    [API_OLLAMA] = {"{\"error\":\"", "\",\"code\":\"circuit_open\"}"},
-    [API_COHERE] = {"{\"message\":\"", "\",\"code\":\"circuit_open\"}"},
+                    "\",\"status\":\"UNAVAILABLE\",\"details\":[{\"reason\":\"", "\"}]}}"},
+    [API_BEDROCK] = {"{\"message\":\"", "\",\"code\":\"", "\"}"},
+    [API_OLLAMA] = {"{\"error\":\"", "\",\"code\":\"", "\"}"},
+    [API_COHERE] = {"{\"message\":\"", "\",\"code\":\"", "\"}"},
     [API_MISTRAL] = {"{\"object\":\"error\",\"message\":\"",
-                     "\",\"type\":\"service_unavailable_error\",\"param\":null,"
-                     "\"code\":\"circuit_open\"}"},
+                     "\",\"type\":\"service_unavailable_error\",\"param\":null,\"code\":\"", "\"}"},
 };
 
-/* The same of a 429, marked by "cooling_down". */
+/* The same of a 429. */
 static const struct shape_texts limited_shapes[] = {
-    [API_OPENAI] = {"{\"error\":{\"message\":\"", "\",\"type\":\"rate_limit_error\",\"param\":null,"
-                                                  "\"code\":\"cooling_down\"}}"},
+    [API_OPENAI] = {"{\"error\":{\"message\":\"",
+                    "\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":\"", "\"}}"},
     [API_ANTHROPIC] =
         {"{\"type\":\"error\",\"error\":{\"type\":\"rate_limit_error\",\"message\":\"",
-         "\",\"code\":\"cooling_down\"},\"request_id\":null}"},
+         "\",\"code\":\"", "\"},\"request_id\":null}"},
     [API_GEMINI] = {"{\"error\":{\"code\":429,\"message\":\"",
-                    "\",\"status\":\"RESOURCE_EXHAUSTED\","
-                    "\"details\":[{\"reason\":\"cooling_down\"}]}}"},
-    [API_BEDROCK] = {"{\"message\":\"", "\",\"code\":\"cooling_down\"}"},
-    [API_OLLAMA] = {"{\"error\":\"", "\",\"code\":\"cooling_down\"}"},
-    [API_COHERE] = {"{\"message\":\"", "\",\"code\":\"cooling_down\"}"},
+                    "\",\"status\":\"RESOURCE_EXHAUSTED\",\"details\":[{\"reason\":\"", "\"}]}}"},
+    [API_BEDROCK] = {"{\"message\":\"", "\",\"code\":\"", "\"}"},
+    [API_OLLAMA] = {"{\"error\":\"", "\",\"code\":\"", "\"}"},
+    [API_COHERE] = {"{\"message\":\"", "\",\"code\":\"", "\"}"},
     [API_MISTRAL] = {"{\"object\":\"error\",\"message\":\"",
-                     "\",\"type\":\"rate_limit_error\",\"param\":null,"
-                     "\"code\":\"cooling_down\"}"},
+                     "\",\"type\":\"rate_limit_error\",\"param\":null,\"code\":\"", "\"}"},
 };
 
 static void put_head(struct out *out, const struct synthetic *s, unsigned seconds, size_t body_len)
@@ -157,7 +154,9 @@ size_t synthetic_render(const struct synthetic *s, char *buf, size_t size)
         return 0;
     put_text(&body, shape->before);
     put_message(&body, s, seconds);
-    put_text(&body, shape->after);
+    put_text(&body, shape->between);
+    put_text(&body, s->rate_limited ? "cooling_down" : s->code);
+    put_text(&body, shape->behind);
     put_head(&head, s, seconds, body.len);
     if (s->head_only)
         body.len = 0;

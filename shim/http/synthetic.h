@@ -14,6 +14,8 @@ struct synthetic {
     enum api api;
     struct span key;         /* printable key; control and non-ASCII bytes are %XX in the header,
                                 JSON-escaped in the body */
+    const char *code;        /* of the 503: 1..SYNTHETIC_CODE_MAX bytes that JSON
+                                takes as they are */
     const char *state;       /* "open", "half_open", "forced_open", "cooling_down" */
     bool by_hand;            /* held open: the words say so, and no time at which it is retried */
     uint32_t retry_after_ms; /* sent as whole seconds, rounded up, never 0. `by_hand`: when to ask
@@ -24,7 +26,8 @@ struct synthetic {
     bool head_only;          /* HEAD: the same head, no body */
 };
 
-#define SYNTHETIC_MAX 4096 /* no response is longer */
+#define SYNTHETIC_MAX      4096 /* no response is longer */
+#define SYNTHETIC_CODE_MAX 64
 
 /* What Retry-After says of so many milliseconds. */
 static inline unsigned synthetic_seconds(uint32_t retry_after_ms)
@@ -37,8 +40,8 @@ static inline unsigned synthetic_seconds(uint32_t retry_after_ms)
 /* Writes the response and a NUL into `buf`; returns its length, 0 when `size` is below
  * SYNTHETIC_MAX. HTTP/1.1 503 Service Unavailable, or 429 Too Many Requests; Content-Type:
  * application/json; exact Content-Length; Connection: close; Retry-After; x-should-retry;
- * X-Breaker-State; X-Breaker-Key; for Bedrock x-amzn-errortype. The marker code "circuit_open", of
- * a 429 "cooling_down", is in the body too. */
+ * X-Breaker-State; X-Breaker-Key; for Bedrock x-amzn-errortype. The marker code, `code` or of a
+ * 429 "cooling_down", is in the body too. */
 size_t synthetic_render(const struct synthetic *s, char *buf, size_t size);
 
 #endif

@@ -47,6 +47,7 @@ SAMPLES = {
     "cooldown_on": ("503", "99"),
     "when_exhausted": ("pass", "502"),
     "should_retry": ("true", "maybe"),
+    "error_code": ("provider-circuit-open", 'a "b"'),
     "fallback": ("spare", "spare,,spare"),
     "allow_fallbacks": ("false", "never"),
     "base": ("https://h.example/v1", "h.example/v1"),

@@ -1,6 +1,8 @@
 """Issue 5, item 5: real curl processes obey the environment form of a key, whatever a target says; for each kind of
 value. (What is told of each key of each place: tests/cli/test_every_key.py.)"""
 
+import json
+
 import pytest
 
 from fallbacks import SECOND_KEY, Fallback, target_of
@@ -48,6 +50,14 @@ def test_yes_or_no(variables, told, provider, curl, breaker_env, target_says):
     breaker_env.command("trip", "--create", provider.key("m"))
     answer = curl(provider.url(), "m", "-i", env=variables)
     assert answer.refused and ("x-should-retry: false" in answer.body) == told
+
+
+@pytest.mark.parametrize("variables, code", [({}, "of-the-file"), ({"BREAKER_ERROR_CODE": "no-go"}, "no-go")])
+def test_a_code(variables, code, provider, curl, breaker_env, target_says):
+    target_says(error_code="of-the-file")
+    breaker_env.command("trip", "--create", provider.key("m"))
+    answer = curl(provider.url(), env=variables)
+    assert answer.refused and json.loads(answer.body)["error"]["code"] == code
 
 
 @pytest.mark.parametrize("variables, name", [({}, "one"), ({"BREAKER_FALLBACK": "two"}, "two"),

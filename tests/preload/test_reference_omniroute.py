@@ -50,7 +50,8 @@ def test_the_file_is_good_and_says_what_was_published(breaker_env):
     told = breaker_env.command("config", "--json", "--config", str(EXAMPLE), OAUTH).stdout
     settings = {key: one["value"] for key, one in json.loads(told)["settings"].items()}
     published = {"failure_threshold": "8", "degrade_threshold": "4", "open_seconds": "60", "scope": "host",
-                 "failure_status": "408, 500, 502-504", "half_open_probes": "1", "success_threshold": "1"}
+                 "failure_status": "408, 500, 502-504", "half_open_probes": "1", "success_threshold": "1",
+                 "error_code": "provider-circuit-open"}
     assert {key: settings[key] for key in published} == published
 
 
@@ -84,6 +85,13 @@ def test_these_never_do(status, gateway):
     gateway.provider.answer(Answer(status))
     assert [gateway.call().status for _ in range(4)] == [status] * 4
     assert gateway.state == "closed" and gateway.breaker_env.calls(gateway.key)["failure"] == 0
+
+
+def test_the_503_carries_the_published_code(gateway):
+    gateway.stands_for(LOCAL)
+    gateway.fail(2)
+    answer = gateway.call()
+    assert answer.refused and json.loads(answer.body)["error"]["code"] == "provider-circuit-open"
 
 
 def test_a_success_sets_the_failures_to_zero(gateway):

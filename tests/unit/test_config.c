@@ -32,6 +32,7 @@ static void defaults_without_a_file(void **state)
     assert_int_equal(policy.scope, SCOPE_MODEL);
     assert_int_equal(policy.when_exhausted, EXHAUSTED_503);
     assert_false(policy.should_retry);
+    assert_string_equal(policy.error_code, "circuit_open");
     assert_int_equal(policy.breaker.failure_threshold, 5);
     assert_int_equal(policy.breaker.degrade_threshold, 3);
     assert_int_equal(policy.breaker.failure_rate, 0);
@@ -84,7 +85,7 @@ static void every_key_reaches_its_place(void **state)
         "neutral_status = 500-502\nneutral_status = 404\n"
         "neutral_body = too long,b\nneutral_body = \"code\": 1\n"
         "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
-        "cooldown_on = 401\ncooldown_on = 502\n");
+        "cooldown_on = 401\ncooldown_on = 502\nerror_code = no-go\n");
     struct policy policy = policy_of(config, "h", NULL);
 
     assert_int_equal(config_match(config), MATCH_LISTED);
@@ -95,6 +96,7 @@ static void every_key_reaches_its_place(void **state)
     assert_int_equal(policy.scope, SCOPE_HOST);
     assert_int_equal(policy.when_exhausted, EXHAUSTED_PASS);
     assert_true(policy.should_retry);
+    assert_string_equal(policy.error_code, "no-go");
     assert_int_equal(policy.breaker.failure_threshold, 7);
     assert_int_equal(policy.breaker.degrade_threshold, 0);
     assert_int_equal(policy.breaker.open_ticks, breaker_ticks_of(500000000));

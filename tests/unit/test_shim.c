@@ -325,6 +325,17 @@ static void body_forced_open_promises_no_time(void)
     CHECK(strcasestr(text, "\nRetry-After: "));
 }
 
+static void body_the_503_has_the_users_code(void)
+{
+    static struct shim_call call;
+    char text[SHIM_RESPONSE_MAX + 1];
+
+    trip("m");
+    CHECK(chat(&call, "m") == SHIM_REFUSED);
+    text[shim_response(&call, text, SHIM_RESPONSE_MAX, false)] = '\0';
+    CHECK(strstr(text, "\"code\":\"no-go\"}}") && !strstr(text, "circuit_open"));
+}
+
 IN_CHILD(five_failures_open_one_model_only, "")
 IN_CHILD(refused_port_stops_every_model, "")
 IN_CHILD(old_success_leaves_the_streak, "")
@@ -342,6 +353,7 @@ IN_CHILD(every_length_of_each_part, "")
 IN_CHILD(the_same_request_is_opened_again, "")
 IN_CHILD(each_request_is_judged, "")
 IN_CHILD(forced_open_promises_no_time, "")
+IN_CHILD(the_503_has_the_users_code, "error_code=no-go")
 
 int main(void)
 {
@@ -363,6 +375,7 @@ int main(void)
         cmocka_unit_test(test_the_same_request_is_opened_again),
         cmocka_unit_test(test_each_request_is_judged),
         cmocka_unit_test(test_forced_open_promises_no_time),
+        cmocka_unit_test(test_the_503_has_the_users_code),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

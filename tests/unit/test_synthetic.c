@@ -43,6 +43,7 @@ static size_t content_length(void)
 static const struct synthetic PLAIN = {.api = API_OPENAI,
                                        .key = {"api.openai.com/gpt-4o", 21},
                                        .state = "open",
+                                       .code = "circuit_open",
                                        .retry_after_ms = 29120};
 
 static void test_head(void **state)
@@ -156,6 +157,31 @@ static void test_dialects(void **state)
     }
 }
 
+/* The markers in the head stay; a rate limit is another thing, whatever an open breaker is called.
+ */
+static void test_a_code_of_the_users(void **state)
+{
+    struct synthetic s = PLAIN;
+
+    (void)state;
+    s.code = "provider-circuit-open";
+    for (enum api api = API_OPENAI; api <= API_MISTRAL; api++) {
+        s.api = api;
+        s.rate_limited = false;
+        s.state = "open";
+        render(&s);
+        assert_non_null(strstr(body, "\"provider-circuit-open\""));
+        assert_null(strstr(response, "circuit_open"));
+        assert_header("X-Breaker-State: open");
+        assert_int_equal(content_length(), strlen(body));
+        s.rate_limited = true;
+        s.state = "cooling_down";
+        render(&s);
+        assert_non_null(strstr(body, "\"cooling_down\""));
+        assert_null(strstr(body, "provider-circuit-open"));
+    }
+}
+
 static void test_bedrock_names_its_exception(void **state)
 {
     struct synthetic s = PLAIN;
@@ -228,10 +254,12 @@ static void test_hostile_key(void **state)
 
 static void test_longest_key_and_small_buffers(void **state)
 {
-    static char key[4096], small[SYNTHETIC_MAX];
+    static char key[4096], code[SYNTHETIC_CODE_MAX + 1], small[SYNTHETIC_MAX];
     struct synthetic s = PLAIN;
 
     (void)state;
+    memset(code, 'c', SYNTHETIC_CODE_MAX);
+    s.code = code;
     for (enum api api = API_OPENAI; api <= API_MISTRAL; api++)
         for (int fill = 0; fill < 3; fill++) {
             memset(key, "m\x01\xff"[fill], sizeof key);
@@ -257,6 +285,7 @@ int main(void)
         cmocka_unit_test(test_held_open_by_hand),
         cmocka_unit_test(test_head_only),
         cmocka_unit_test(test_dialects),
+        cmocka_unit_test(test_a_code_of_the_users),
         cmocka_unit_test(test_bedrock_names_its_exception),
         cmocka_unit_test(test_a_rate_limit),
         cmocka_unit_test(test_hostile_key),

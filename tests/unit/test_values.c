@@ -121,6 +121,25 @@ static void assert_text(enum config_option option, const char *text, const char 
     assert_string_equal(value.text, expected);
 }
 
+/* They stand in JSON as they are. */
+static void codes_need_no_escape(void **state)
+{
+    static const char *const bad[] = {"",     " ",     "a\"b", "a\\b",        "'a'",
+                                      "a\tb", "a\x01", "\x7f", "caf\xc3\xa9", "a\nb"};
+    char longest[CONFIG_CODE_MAX + 2];
+
+    (void)state;
+    assert_text(OPTION_error_code, " provider-circuit-open\t", "provider-circuit-open");
+    assert_text(OPTION_error_code, "x", "x");
+    assert_text(OPTION_error_code, "{a, b}: c~", "{a, b}: c~");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+        assert_none(OPTION_error_code, bad[i]);
+    memset(longest, 'c', sizeof longest);
+    longest[CONFIG_CODE_MAX + 1] = '\0';
+    assert_none(OPTION_error_code, longest);
+    assert_text(OPTION_error_code, longest + 1, longest + 1);
+}
+
 static void names_are_taken_off_a_list(void **state)
 {
     static const char *const expected[] = {"one", "two", "", "three", "four"};
@@ -312,6 +331,7 @@ int main(void)
         cmocka_unit_test(no_locale_matters),
         cmocka_unit_test(words),
         cmocka_unit_test(lists_add_up),
+        cmocka_unit_test(codes_need_no_escape),
         cmocka_unit_test(names_are_taken_off_a_list),
         cmocka_unit_test(names_are_listed_in_one_way),
         cmocka_unit_test(texts_are_separated_by_commas_alone),
