@@ -52,6 +52,14 @@ static bool request_of(struct easy *easy, struct shim_request *request, char **o
     return true;
 }
 
+static void tell_timeout(struct easy *easy)
+{
+    long timeout_ms = curl_options_timeout_ms(&easy->options);
+
+    if (timeout_ms > 0 && shim_wants_timeout(&easy->call))
+        shim_timeout(&easy->call, (uint64_t)timeout_ms);
+}
+
 /* --- begin and end ------------------------------------------------------------------------ */
 
 /* What went wrong in TLS is told in words only (curl_facts.c): asks for them where the application
@@ -177,6 +185,7 @@ static void begin(struct easy *easy)
         feed_body(easy);
     if (need != SHIM_UNCOVERED) {
         curl_credential_tell(easy);
+        tell_timeout(easy);
         admit(easy);
     }
 }

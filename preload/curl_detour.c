@@ -102,12 +102,21 @@ static bool plan_address(struct easy *easy)
 /* What is left of the caller's time for all of it; 0: it sets none; -1: none. */
 static long time_left_ms(const struct easy *easy)
 {
-    const struct shadow_value *timeout = &easy->options.value[SHADOW_TIMEOUT_MS];
-    uint64_t spent_ms = (shim_mono_ns() - easy->began_ns) / 1000000;
+    long timeout_ms = curl_options_timeout_ms(&easy->options);
 
-    if (!timeout->set || timeout->number <= 0)
+    if (timeout_ms == 0)
         return 0;
-    return (uint64_t)timeout->number > spent_ms ? timeout->number - (long)spent_ms : -1;
+    uint64_t spent_ms = (shim_mono_ns() - easy->began_ns) / 1000000;
+    return (uint64_t)timeout_ms > spent_ms ? timeout_ms - (long)spent_ms : -1;
+}
+
+/* How long the next transfer may take. */
+static void tell_time(struct easy *easy)
+{
+    struct detour *detour = easy->detour;
+    long time_ms = detour->follows ? time_left_ms(easy) : curl_options_timeout_ms(&easy->options);
+
+    shim_detour_timeout(&detour->way, time_ms > 0 ? (uint64_t)time_ms : 0);
 }
 
 void curl_detour_override_time(struct easy *easy)
@@ -186,6 +195,7 @@ static bool try_candidates(struct easy *easy)
     struct shim_detour *way = &easy->detour->way;
 
     easy->active = &easy->call;
+    tell_time(easy);
     while (curl_detour_drop_request(easy), shim_detour_next(way)) {
         const char *why_not = plan(easy);
         if (why_not) {

@@ -189,6 +189,15 @@ void curl_options_allow_http(struct curl_options *options, real_t real, CURL *ea
 /* The port that CURLOPT_PORT has libcurl connect to; 0: the URL's own. */
 uint16_t curl_options_port(const struct curl_options *options);
 
+/* How long the application gives a transfer, in ms; 0: as long as it takes. TIMEOUT and TIMEOUT_MS
+ * are one field of libcurl's: whichever was set last. */
+static inline long curl_options_timeout_ms(const struct curl_options *options)
+{
+    const struct shadow_value *timeout = &options->value[SHADOW_TIMEOUT_MS];
+
+    return timeout->set && timeout->number > 0 ? timeout->number : 0;
+}
+
 /* "POST", … For methods that are not CUSTOMREQUEST's always the same pointer. */
 const char *curl_options_method(const struct curl_options *options);
 enum body_source curl_options_body(const struct curl_options *options);

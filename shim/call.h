@@ -59,6 +59,7 @@ struct call {
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */
     bool credential_known;       /* `credential` was told */
     uint64_t credential;         /* its hash, without the table's seed; 0: it has none */
+    uint32_t timeout_ticks;      /* its own time-out; 0: not told, or none */
     unsigned epoch;              /* process_epoch() of the admission */
     uint64_t admitted_ns;        /* CLOCK_BOOTTIME, when it was opened */
     uint64_t suspended_ns;       /* process_suspended_known() of the admission */

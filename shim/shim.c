@@ -171,6 +171,7 @@ static const struct config *begin_open(struct shim_call *shim_call)
     call->exhausted = false;
     call->credential_known = false;
     call->credential = 0;
+    call->timeout_ticks = 0;
     if (process_disabled())
         return NULL;
     call->admitted_ns = process_clock->boot_ns();
@@ -255,6 +256,24 @@ bool shim_credential_url(struct shim_call *shim_call, struct span text)
         return false;
     shim_credential(shim_call, key);
     return true;
+}
+
+/* --- how long does its caller wait? ------------------------------------------------------------
+ */
+
+bool shim_wants_timeout(const struct shim_call *shim_call)
+{
+    const struct call *call = call_of_const(shim_call);
+
+    return call->state == CALL_OPEN && (call->host.policy.lease_of_call || !call->model_decided ||
+                                        call_chain_policy(call)->lease_of_call);
+}
+
+void shim_timeout(struct shim_call *shim_call, uint64_t ms)
+{
+    uint64_t known = ms < UINT32_MAX ? ms : UINT32_MAX; /* beyond the horizon anyway */
+
+    call_of(shim_call)->timeout_ticks = breaker_ticks_of(known * CLOCK_NS_PER_MS);
 }
 
 bool shim_request_of_url(struct span text, struct shim_request *request)

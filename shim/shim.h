@@ -4,6 +4,7 @@
  *   shim_open        what is this request?            (host, path -> covered or not, keys)
  *   shim_body        bytes of its body, until the model is known
  *   shim_credential  whose quota does it draw on?
+ *   shim_timeout     how long does its caller wait?
  *   shim_admit       may it go?                       (H, and M when it is known)
  *   shim_admit_model may it go on?                    (M, when it became known after shim_admit)
  *   shim_received    the peer's first byte is there   (H's success)
@@ -113,6 +114,14 @@ void shim_credential(struct shim_call *call, struct span credential);
 bool shim_credential_header(struct shim_call *call, struct span line);
 bool shim_credential_url(struct shim_call *call, struct span url);
 
+/*
+ * How long the caller waits for the whole call, in ms, if it sets a limit and the layer knows it;
+ * after each step 1 and before step 3. With probe_lease = call a probe keeps its place for so long.
+ */
+/* Would anything be made of it? */
+bool shim_wants_timeout(const struct shim_call *call);
+void shim_timeout(struct shim_call *call, uint64_t ms);
+
 /* Step 2. Feeds body bytes in order; `last` when they end the body. Returns true when the model is
  * decided (found, or known to be absent: then it is "-"): no more bytes are needed. */
 bool shim_body(struct shim_call *call, struct span bytes, bool last);
@@ -216,6 +225,7 @@ bool shim_admitted(const struct shim_call *call);
  *   shim_detour_next      the next candidate of the chain; false: there is none (shim_exhausted)
  *   shim_detour_skip      the layer cannot take this one
  *   shim_detour_header    its headers
+ *   shim_detour_timeout   as shim_timeout, if the caller sets a limit: what is left of it
  *   shim_detour_admit     its own breakers; SHIM_REFUSED: the next one
  *   shim_detour_taken     at the end, where it got its answer there: counted and logged
  *
@@ -260,6 +270,8 @@ void shim_detour_skip(struct shim_detour *detour, const char *why);
 /* The n-th header line of the candidate, NUL-terminated and good until the next one is asked for;
  * NULL: there are no more, or it cannot be had: then *why_not is why. A secret. */
 const char *shim_detour_header(struct shim_detour *detour, unsigned n, const char **why_not);
+/* For the candidates from now on; 0: none. */
+void shim_detour_timeout(struct shim_detour *detour, uint64_t ms);
 enum shim_verdict shim_detour_admit(struct shim_detour *detour);
 void shim_detour_taken(struct shim_detour *detour);
 /* The body with `model` in it: its length, and its bytes into a buffer of that length. 0: it cannot

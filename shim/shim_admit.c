@@ -40,6 +40,17 @@ static void observe(const struct call *call, const struct call_side *side, bool 
     call_log_observed(call, side, parked, now);
 }
 
+/* Under which a grant is taken: its lease may be the call's own. The side's policy stays as it is,
+ * for the calls to come. */
+static struct breaker_policy probing_policy(const struct call *call, const struct call_side *side)
+{
+    struct breaker_policy policy = side->policy.breaker;
+
+    if (side->policy.lease_of_call && policy.lease_ticks < call->timeout_ticks)
+        policy.lease_ticks = call->timeout_ticks;
+    return policy;
+}
+
 /* Makes good what was peeked: only a grant writes, and may be lost to another process. */
 static struct breaker_admission take_side(const struct call *call, struct call_side *side,
                                           struct breaker_admission peeked, uint64_t now)
@@ -47,7 +58,8 @@ static struct breaker_admission take_side(const struct call *call, struct call_s
     enum breaker_change change = BREAKER_NO_CHANGE;
 
     if (peeked.verdict == BREAKER_GRANT) {
-        peeked = slot_admit(side->slot, breaker_tick(now), &side->policy.breaker, &change);
+        struct breaker_policy policy = probing_policy(call, side);
+        peeked = slot_admit(side->slot, breaker_tick(now), &policy, &change);
         call_log_change(call, side, &(struct call_change){.change = change});
     }
     side->ticket = peeked.ticket;

@@ -29,6 +29,7 @@ struct detour {
     struct span body;           /* SPAN_NONE: not known, or no JSON */
     struct span old_model;      /* in `body`, with its quotes; SPAN_NONE: not looked for, or none */
     struct url there;           /* of the candidate; into plan.url or the configuration */
+    uint64_t timeout_ms;        /* that the caller gives the candidate; 0: no limit is known */
     size_t told_len;
     char model[MODEL_MAX]; /* of `asked` */
     char told[TOLD_MAX];   /* "NAME: why not; ..." of those that did not take it */
@@ -302,6 +303,11 @@ static void tell_credential(struct shim_detour *detour, struct detour *d)
     to->credential = detour->foreign ? 0 : d->from->credential;
 }
 
+void shim_detour_timeout(struct shim_detour *detour, uint64_t ms)
+{
+    inside(detour)->timeout_ms = ms;
+}
+
 enum shim_verdict shim_detour_admit(struct shim_detour *detour)
 {
     struct detour *d = inside(detour);
@@ -319,6 +325,7 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
     if (shim_open(&detour->call, &request) == SHIM_NEEDS_BODY && (d->body_known || model.len > 0))
         shim_model(&detour->call, model);
     tell_credential(detour, d);
+    shim_timeout(&detour->call, d->timeout_ms);
     if (shim_admit(&detour->call) == SHIM_ADMITTED)
         return SHIM_ADMITTED;
     shim_detour_skip(

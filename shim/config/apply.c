@@ -52,12 +52,16 @@ static void apply_to_breaker(struct breaker_policy *breaker, enum config_option 
     case OPTION_success_threshold:
         breaker->success_threshold = (uint8_t)value->number;
         break;
-    case OPTION_probe_lease:
-        breaker->lease_ticks = breaker_ticks_of(value->number);
-        break;
     default:
         break; /* config_apply() knows which are the breaker's */
     }
+}
+
+static void apply_lease(struct policy *policy, uint64_t number)
+{
+    policy->lease_of_call = number == VALUE_LEASE_OF_CALL;
+    policy->breaker.lease_ticks =
+        breaker_ticks_of(policy->lease_of_call ? CONFIG_LEASE_OF_CALL_MIN_NS : number);
 }
 
 static void apply_to_outcome(struct outcome_policy *outcome, enum config_option option,
@@ -147,8 +151,10 @@ void config_apply(struct policy *policy, enum config_option option, const struct
     case OPTION_jitter:
     case OPTION_half_open_probes:
     case OPTION_success_threshold:
-    case OPTION_probe_lease:
         apply_to_breaker(&policy->breaker, option, value);
+        break;
+    case OPTION_probe_lease:
+        apply_lease(policy, value->number);
         break;
     case OPTION_mode:
         policy->mode = (enum config_mode)value->number;

@@ -46,6 +46,8 @@ struct policy {
     enum config_mode mode;
     enum config_scope scope; /* of the policy of a key H; that of a key M says nothing */
     enum config_exhausted when_exhausted;
+    bool lease_of_call; /* probe_lease = call: a probe's lease is its own time-out, if that is
+                           longer than breaker.lease_ticks */
     bool should_retry;
     bool allow_fallbacks;
     bool holds_models; /* of a key H, and of the model "-": a target of one of its models does not
@@ -61,7 +63,8 @@ struct policy {
     const char *error_code;       /* 1..CONFIG_CODE_MAX bytes that JSON takes as they are */
 };
 
-#define CONFIG_CODE_MAX 64
+#define CONFIG_CODE_MAX             64
+#define CONFIG_LEASE_OF_CALL_MIN_NS UINT64_C(30000000000)
 
 /* Where policy.base stands for one that could not be read: no URL begins with it. */
 #define CONFIG_NO_BASE "?"

@@ -19,6 +19,7 @@ static const char *const choice_rate_limit[] = {"cooldown", "count", "ignore", N
 #define TARGET                false
 #define TYPE_UINT             VALUE_UINT, NULL, "a whole number"
 #define TYPE_SECONDS          VALUE_SECONDS, NULL, "a number of seconds"
+#define TYPE_LEASE            VALUE_LEASE, NULL, "call, or a number of seconds"
 #define TYPE_RATIO            VALUE_RATIO, NULL, "a number"
 #define TYPE_FACTOR           VALUE_FACTOR, NULL, "a number"
 #define TYPE_BOOL             VALUE_BOOL, NULL, "true or false"

@@ -9,6 +9,7 @@
 enum value_type {
     VALUE_UINT,
     VALUE_SECONDS, /* ns */
+    VALUE_LEASE,   /* ns, or VALUE_LEASE_OF_CALL */
     VALUE_RATIO,   /* millionths */
     VALUE_FACTOR,  /* millionths */
     VALUE_BOOL,

@@ -40,9 +40,18 @@ static bool parse_number(const struct option *option, struct span text, uint64_t
         millionths < (uint64_t)(option->min * 1e6 + 0.5) ||
         millionths > (uint64_t)(option->max * 1e6 + 0.5))
         return false;
-    *out = option->type == VALUE_UINT      ? millionths / 1000000
-           : option->type == VALUE_SECONDS ? millionths * 1000
-                                           : millionths;
+    bool seconds = option->type == VALUE_SECONDS || option->type == VALUE_LEASE;
+    *out = option->type == VALUE_UINT ? millionths / 1000000
+           : seconds                  ? millionths * 1000
+                                      : millionths;
+    return true;
+}
+
+static bool parse_lease(const struct option *option, struct span text, uint64_t *out)
+{
+    if (!span_ieq(text, SPAN_LIT("call")))
+        return parse_number(option, text, out);
+    *out = VALUE_LEASE_OF_CALL;
     return true;
 }
 
@@ -211,6 +220,9 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
     case VALUE_RATIO:
     case VALUE_FACTOR:
         good = parse_number(option, text, &value.number);
+        break;
+    case VALUE_LEASE:
+        good = parse_lease(option, text, &value.number);
         break;
     case VALUE_BOOL:
         good = parse_bool(text, &value.number);

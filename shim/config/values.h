@@ -6,11 +6,12 @@
 
 #include "config/options.h"
 
-#define VALUE_TEXT_MAX 512
+#define VALUE_TEXT_MAX      512
+#define VALUE_LEASE_OF_CALL UINT64_MAX /* the word `call` */
 
 struct value {
-    uint64_t number; /* UINT, SECONDS, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT (bits), TEXTS
-                        (how many) */
+    uint64_t number; /* UINT, SECONDS, LEASE, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT
+                        (bits), TEXTS (how many) */
     struct status_set statuses;
     char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH and
                                  CODE, and spelled in one way for NAMES, TEXTS, BASE and ADDRESS */

@@ -33,7 +33,7 @@ SAMPLES = {
     "jitter": ("0.2", "10%"),
     "half_open_probes": ("3", "16"),
     "success_threshold": ("2", "0"),
-    "probe_lease": ("45", "never"),
+    "probe_lease": ("call", "never"),
     "timeout_after": ("8", "-8"),
     "hang_after": ("20", "20s"),
     "connect_hang_after": ("1", "90000"),

@@ -45,6 +45,7 @@ static void defaults_without_a_file(void **state)
     assert_int_equal(policy.breaker.open_ticks, breaker_ticks_of(UINT64_C(30000000000)));
     assert_int_equal(policy.breaker.open_max_ticks, breaker_ticks_of(UINT64_C(300000000000)));
     assert_int_equal(policy.breaker.lease_ticks, policy.breaker.open_ticks);
+    assert_false(policy.lease_of_call);
     assert_int_equal(policy.outcome.timeout_after_ns, UINT64_C(5000000000));
     assert_int_equal(policy.outcome.hang_after_ns, UINT64_C(30000000000));
     assert_int_equal(policy.outcome.connect_hang_after_ns, UINT64_C(3000000000));
@@ -177,6 +178,35 @@ static void lease_is_never_shorter_than_the_open_time(void **state)
                      breaker_ticks_of(UINT64_C(10000000000)));
     assert_int_equal(policy_of(config, "slow.example", NULL).breaker.lease_ticks,
                      breaker_ticks_of(UINT64_C(100000000000)));
+    config_free(config);
+}
+
+/* `call` is one more word that a layer has: its floor stands in for the number, and is taken back
+ * with it. */
+static void a_lease_may_be_the_calls(void **state)
+{
+    (void)state;
+    struct config *config = load_good("[breaker]\nprobe_lease = call\n"
+                                      "[target slow.example]\nopen_seconds = 100\n"
+                                      "[target short.example]\nprobe_lease = 40\n"
+                                      "[target short.example/m]\nprobe_lease = CALL\n");
+    static const struct {
+        const char *host, *model;
+        bool of_call;
+        unsigned seconds;
+    } wanted[] = {{"h", NULL, true, 30},
+                  {"slow.example", NULL, true, 100},
+                  {"short.example", NULL, false, 40},
+                  {"short.example", "m", true, 30}};
+
+    for (unsigned i = 0; i < 4; i++) {
+        struct policy policy = policy_of(config, wanted[i].host, wanted[i].model);
+        assert_int_equal(policy.lease_of_call, wanted[i].of_call);
+        assert_int_equal(policy.breaker.lease_ticks,
+                         breaker_ticks_of(wanted[i].seconds * UINT64_C(1000000000)));
+    }
+    assert_explained(config, OPTION_probe_lease, "short.example", "m", "CALL",
+                     (snprintf(problems[0].file, 256, "%s:8", fixture_path), problems[0].file));
     config_free(config);
 }
 
@@ -406,6 +436,7 @@ int main(void)
         cmocka_unit_test(a_rate_limit_is_any_of_its_words),
         cmocka_unit_test(scope_is_the_hosts),
         cmocka_unit_test(lease_is_never_shorter_than_the_open_time),
+        cmocka_unit_test(a_lease_may_be_the_calls),
         cmocka_unit_test(most_specific_target_wins),
         cmocka_unit_test(later_target_wins_among_equals),
         cmocka_unit_test(patterns_are_keys),

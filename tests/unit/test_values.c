@@ -54,6 +54,23 @@ static void numbers(void **state)
     assert_none(OPTION_backoff, "0.99");
 }
 
+/* Seconds as ever, or the one word. */
+static void leases(void **state)
+{
+    (void)state;
+    assert_number(OPTION_probe_lease, "0.1", 100000000);
+    assert_number(OPTION_probe_lease, "86400", UINT64_C(86400000000000));
+    assert_number(OPTION_probe_lease, "call", VALUE_LEASE_OF_CALL);
+    assert_number(OPTION_probe_lease, " Call", VALUE_LEASE_OF_CALL);
+    assert_none(OPTION_probe_lease, "0.09");
+    assert_none(OPTION_probe_lease, "86401");
+    assert_none(OPTION_probe_lease, "calls");
+    assert_none(OPTION_probe_lease, "call 30");
+    assert_none(OPTION_probe_lease, "call, 30");
+    assert_none(OPTION_probe_lease, "");
+    assert_none(OPTION_open_seconds, "call");
+}
+
 static void no_locale_matters(void **state)
 {
     (void)state;
@@ -328,6 +345,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers),
+        cmocka_unit_test(leases),
         cmocka_unit_test(no_locale_matters),
         cmocka_unit_test(words),
         cmocka_unit_test(lists_add_up),
