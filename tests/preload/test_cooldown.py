@@ -173,7 +173,9 @@ RATE = b'{"error":{"message":"Rate limit reached for m","type":"requests","code"
 PROGRAM = """
 import urllib.request as r, urllib.error, sys
 try: print(r.urlopen(r.Request(sys.argv[1], b'{"model":"m"}', {"Authorization": "Bearer a"})).status)
-except urllib.error.HTTPError as e: print(e.code, "circuit" in str(e.headers) or "X-Breaker-State" in e.headers)
+except urllib.error.HTTPError as e:
+    e.read() # which tells them apart
+    print(e.code, "circuit" in str(e.headers) or "X-Breaker-State" in e.headers)
 """
 
 
