@@ -4,8 +4,9 @@
  *
  * Our callback stands before the application's from admission to the end of the transfer, of LLM
  * calls alone. What the application sets meanwhile is kept in the shadow, and asked for each time,
- * as libcurl does. The bytes pass as they are; those that the application does not take come again,
- * and are looked at again.
+ * as libcurl does. The bytes pass as they are; those that make it pause come again, and are looked
+ * at again. Those that make it end the transfer do not: it saw them, and often ends it for what
+ * they say.
  *
  * Where head lines come by the same callback they cannot be told from the body, or come with other
  * data than ours (FIELD-NOTES 2.7): such a transfer is not watched.
@@ -62,7 +63,7 @@ static size_t write_watched(char *bytes, size_t size, size_t count, void *data)
 
     if (taken == CURL_WRITEFUNC_PAUSE)
         easy->paused = true;
-    else if (easy->watching && taken == size * count)
+    else if (easy->watching)
         easy->watching = shim_watch_taken(easy->active, &watched);
     return taken;
 }

@@ -178,8 +178,8 @@ bool shim_head(struct shim_call *call, unsigned status, struct span type, struct
  * no more are needed. Harmless without shim_head. */
 bool shim_watch(struct shim_call *call, struct span bytes);
 
-/* The same where the program may refuse bytes that it is shown, and be shown them again: what
- * becomes of the call with them, to be said to shim_watch_taken() once they are taken. */
+/* The same where the program may put off bytes that it is shown, and be shown them again: what
+ * becomes of the call with them, to be said to shim_watch_taken() once it will not be. */
 #define SHIM_WATCHED_SIZE 272
 struct shim_watched {
     _Alignas(8) unsigned char opaque[SHIM_WATCHED_SIZE];

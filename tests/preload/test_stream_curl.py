@@ -43,11 +43,13 @@ def test_as_without_us(mode, pieces, stream, provider, breaker_env):
     assert told(breaker_env, provider.key("m")) == MODES[mode]
 
 
-def test_bytes_that_are_refused(stream, provider, breaker_env):
-    """The application ended it, at a piece that it did not take."""
-    provider.answer(answer_of(BODY))
-    assert both(breaker_env, stream, "refused", provider.url()) == (b"result 23\n", b"result 23\n")
-    assert told(breaker_env, provider.key("m")) == {"neutral": 1}
+@pytest.mark.parametrize("body, result", [(BODY, "failure"), (DELTA + b"data: [DONE]\n\n", "success"),
+                                          (DELTA, "neutral")], ids=["error", "done", "delta"])
+def test_bytes_that_are_refused(body, result, stream, provider, breaker_env):
+    """The application ends it at what it was shown, as many do at an error or at [DONE]: that was there all the same."""
+    provider.answer(answer_of(body))
+    assert both(breaker_env, stream, "refused", provider.url()) == (b"result 23\n" * 2,) * 2
+    assert told(breaker_env, provider.key("m")) == {result: 2}
 
 
 def test_heads_that_come_late(stream, provider, breaker_env, monkeypatch):

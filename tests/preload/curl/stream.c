@@ -183,10 +183,18 @@ static size_t take_less(char *bytes, size_t size, size_t count, void *user)
     return size * count - 1;
 }
 
+static size_t take_nothing(char *bytes, size_t size, size_t count, void *user)
+{
+    keep(bytes, size, count, user);
+    return 0;
+}
+
 static void refused(void)
 {
     CURL *easy = keeping_handle(take_less);
 
+    perform(easy);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, take_nothing);
     perform(easy);
     curl_easy_cleanup(easy);
 }
