@@ -9,12 +9,29 @@ uint64_t credential_hash(uint64_t before, struct span part)
     return hash > 0 ? hash : 1;
 }
 
+/* Of "AWS4-… Credential=ID/DATE/REGION/SERVICE/aws4_request, …, Signature=…", where all but the
+ * first changes from call to call or from day to day. Else SPAN_NONE. */
+static struct span id_of_signature(struct span value)
+{
+    static const struct span begin = SPAN_LIT("aws4-"), name = SPAN_LIT("Credential=");
+    const char *found;
+
+    if (!span_istarts(value, begin) || !(found = memmem(value.ptr, value.len, name.ptr, name.len)))
+        return SPAN_NONE;
+    struct span id = span_skip(value, (size_t)(found - value.ptr) + name.len);
+    id = span_until(span_until(id, ','), '/');
+    return id.len > 0 ? id : SPAN_NONE;
+}
+
 /* The same key is the same whether it is said by Authorization or by a header of the provider's. */
-static struct span without_bearer(struct span value)
+static struct span key_of(struct span value)
 {
     static const struct span bearer = SPAN_LIT("bearer ");
 
-    return span_istarts(value, bearer) ? span_trim(span_skip(value, bearer.len)) : value;
+    if (span_istarts(value, bearer))
+        return span_trim(span_skip(value, bearer.len));
+    struct span id = id_of_signature(value);
+    return id.ptr ? id : value;
 }
 
 bool credential_in_header(struct span line, struct span *key)
@@ -36,7 +53,7 @@ bool credential_in_header(struct span line, struct span *key)
     struct span value = span_trim(span_skip(line, name.len + 1));
     if (value.len == 0)
         return false;
-    *key = without_bearer(value);
+    *key = key_of(value);
     return true;
 }
 

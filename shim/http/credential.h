@@ -13,7 +13,8 @@ uint64_t credential_hash(uint64_t before, struct span part);
 
 /* Is this line of a head ("Name: value") the one with the key of an application: Authorization,
  * x-api-key, api-key or x-goog-api-key? *key is its value, without blanks around it and without the
- * word "Bearer". A line without a value is none, as libcurl's "Name:" and "Name;" are not sent. */
+ * word "Bearer"; of an AWS signature the id of the key that signed. A line without a value is none,
+ * as libcurl's "Name:" and "Name;" are not sent. */
 bool credential_in_header(struct span line, struct span *key);
 
 /* The same for what stands behind the '?' of a URL: the value of key or api-key, as it stands. */

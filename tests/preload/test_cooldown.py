@@ -79,6 +79,18 @@ def test_in_the_query(provider, curl):
     assert parked(curl(provider.url() + "?alt=sse&key=a")) and not parked(curl(provider.url() + "?key=b"))
 
 
+def signed(key, day):
+    return "-H", (f"Authorization: AWS4-HMAC-SHA256 Credential={key}/202611{day}/us-east-1/bedrock/aws4_request, "
+                  f"SignedHeaders=host;x-amz-date, Signature={day * 32}")
+
+
+def test_one_user_of_aws_under_changing_signatures(provider, curl):
+    provider.then(LIMITED)
+    url = provider.url("/model/m/converse")
+    curl(url, "m", *signed("AKIA1", "29"))
+    assert parked(curl(url, "m", *signed("AKIA1", "30"))) and not parked(curl(url, "m", *signed("AKIA2", "30")))
+
+
 def test_the_same_key_however_it_is_told(provider, curl):
     provider.then(LIMITED)
     curl(provider.url(), "m", *bearer("a"))

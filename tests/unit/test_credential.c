@@ -25,6 +25,18 @@ static void the_headers_of_the_providers(void **state)
         {"x-api-key: sk-ant-1", "sk-ant-1"},
         {"X-Goog-Api-Key:\tAIza1", "AIza1"},
         {"api-key: a:b", "a:b"},
+        /* A signature is another one each time. */
+        {"Authorization: AWS4-HMAC-SHA256 "
+         "Credential=AKIA1/20261130/us-east-1/bedrock/aws4_request, "
+         "SignedHeaders=host;x-amz-date, Signature=0a",
+         "AKIA1"},
+        {"authorization: aws4-ecdsa-p256-sha256 "
+         "SignedHeaders=host,Credential=AKIA1/20261130/bedrock",
+         "AKIA1"},
+        {"Authorization: AWS4-HMAC-SHA256 Credential=AKIA1", "AKIA1"},
+        {"Authorization: AWS4-HMAC-SHA256 Credential=/x", "AWS4-HMAC-SHA256 Credential=/x"},
+        {"Authorization: AWS4-HMAC-SHA256 x", "AWS4-HMAC-SHA256 x"},
+        {"Authorization: Bearer AWS4- Credential=a/b", "AWS4- Credential=a/b"},
         {"Authorization:", NULL},
         {"Authorization;", NULL},
         {"Authorization", NULL},
