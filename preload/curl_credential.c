@@ -5,36 +5,52 @@
  */
 #include "curl_call.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static bool in_headers(struct easy *easy)
 {
     const struct curl_slist *line = easy->options.value[SHADOW_HTTPHEADER].pointer;
+    bool told = false;
 
-    for (; line; line = line->next)
-        if (line->data && shim_credential_header(&easy->call, span_str(line->data)))
-            return true;
-    return false;
+    for (const struct curl_slist *at = line; at && !told; at = at->next)
+        told = at->data && shim_credential_header(&easy->call, span_str(at->data));
+    if (told)
+        return true;
+    for (; line; line = line->next) /* these are one together */
+        told |= line->data && shim_credential_other_header(&easy->call, span_str(line->data));
+    return told;
 }
 
-static bool in_url(struct easy *easy)
+/* Sets *query: there is one, in which a key may stand by another name. */
+static bool in_url(struct easy *easy, bool *query)
 {
-    const char *url = easy->request_known ? easy->url : easy->options.value[SHADOW_URL].string;
+    const struct shadow_value *value = easy->options.value;
+    char *owned = NULL;
+    const char *url = easy->request_known           ? easy->url
+                      : value[SHADOW_CURLU].pointer ? curl_url_of(easy, &owned)
+                                                    : value[SHADOW_URL].string;
 
-    return url && !easy->options.value[SHADOW_CURLU].pointer && strchr(url, '?') &&
-           shim_credential_url(&easy->call, span_str(url));
+    *query = url && strchr(url, '?');
+    bool told = url && strpbrk(url, "?@") && shim_credential_url(&easy->call, span_str(url));
+    free(owned);
+    return told;
 }
 
 void curl_credential_tell(struct easy *easy)
 {
     const struct shadow_value *value = easy->options.value;
+    const char *bearer = value[SHADOW_XOAUTH2_BEARER].string;
+    const char *user = value[SHADOW_USERNAME].string;
+    const char *cookie = value[SHADOW_COOKIE].string;
+    bool query;
 
-    if (!shim_wants_credential(&easy->call) || in_headers(easy) || in_url(easy))
+    if (!shim_wants_credential(&easy->call) || in_headers(easy) || in_url(easy, &query))
         return;
-    if (value[SHADOW_XOAUTH2_BEARER].string) {
-        shim_credential(&easy->call, span_str(value[SHADOW_XOAUTH2_BEARER].string));
-        return;
+    if (!bearer && user) {
+        shim_credential(&easy->call, span_str(user));
+        shim_credential(&easy->call, span_str(value[SHADOW_PASSWORD].string));
+    } else if (bearer || cookie || !query) {
+        shim_credential(&easy->call, span_str(bearer ? bearer : cookie));
     }
-    shim_credential(&easy->call, span_str(value[SHADOW_USERNAME].string));
-    shim_credential(&easy->call, span_str(value[SHADOW_PASSWORD].string));
 }

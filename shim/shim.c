@@ -247,12 +247,26 @@ bool shim_credential_header(struct shim_call *shim_call, struct span line)
     return true;
 }
 
+bool shim_credential_other_header(struct shim_call *shim_call, struct span line)
+{
+    struct span key;
+
+    if (!credential_in_other_header(line, &key))
+        return false;
+    shim_credential(shim_call, key);
+    return true;
+}
+
 bool shim_credential_url(struct shim_call *shim_call, struct span text)
 {
     struct url url;
     struct span key;
 
-    if (!url_parse(text, &url) || !credential_in_query(url.query, &key))
+    if (!url_parse(text, &url))
+        return false;
+    if (!credential_in_query(url.query, &key))
+        key = url_userinfo(text, &url);
+    if (key.len == 0)
         return false;
     shim_credential(shim_call, key);
     return true;

@@ -109,10 +109,12 @@ bool shim_open_again(struct shim_call *call, enum shim_need *need);
 bool shim_wants_credential(const struct shim_call *call);
 /* Asked several times, it is of all those together (a name and its password). */
 void shim_credential(struct shim_call *call, struct span credential);
-/* A line of the request's head ("Name: value"); its URL. True: the credential was there, and it is
- * told. */
+/* A line of the request's head ("Name: value"); its URL (a key in the query, a user). True: the
+ * credential was there, and it is told. */
 bool shim_credential_header(struct shim_call *call, struct span line);
 bool shim_credential_url(struct shim_call *call, struct span url);
+/* Once no line of the head was one: by the names that credentials of others have. */
+bool shim_credential_other_header(struct shim_call *call, struct span line);
 
 /*
  * How long the caller waits for the whole call, in ms, if it sets a limit and the layer knows it;

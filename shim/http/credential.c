@@ -34,27 +34,65 @@ static struct span key_of(struct span value)
     return id.ptr ? id : value;
 }
 
-bool credential_in_header(struct span line, struct span *key)
+typedef bool names_credential(struct span name);
+
+static bool is_one_of(struct span name, const struct span *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (span_ieq(name, names[i]))
+            return true;
+    return false;
+}
+
+#define IS_ONE_OF(name, names) is_one_of((name), (names), sizeof(names) / sizeof *(names))
+
+static bool is_providers(struct span name)
 {
     static const struct span names[] = {SPAN_LIT("authorization"), SPAN_LIT("x-api-key"),
                                         SPAN_LIT("api-key"), SPAN_LIT("x-goog-api-key")};
-    char first = line.len > 0 ? span_lower(line.ptr[0]) : '\0';
-    bool found = false;
 
-    if (first != 'a' && first != 'x') /* nearly all lines, and each call has some */
-        return false;
+    return IS_ONE_OF(name, names);
+}
+
+static bool is_other(struct span name)
+{
+    static const struct span ends[] = {SPAN_LIT("key"),    SPAN_LIT("token"),
+                                       SPAN_LIT("auth"),   SPAN_LIT("authorization"),
+                                       SPAN_LIT("secret"), SPAN_LIT("cookie")};
+    /* Drawn anew for each call, or the proxy's. */
+    static const struct span none[] = {SPAN_LIT("idempotency-key"), SPAN_LIT("x-idempotency-key"),
+                                       SPAN_LIT("proxy-authorization")};
+
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
+        if (name.len >= ends[i].len && span_ieq(span_skip(name, name.len - ends[i].len), ends[i]))
+            return !IS_ONE_OF(name, none);
+    return false;
+}
+
+static bool in_header(struct span line, names_credential *names, struct span *key)
+{
     struct span name = span_until(line, ':');
-    if (name.len == line.len)
-        return false;
-    for (unsigned i = 0; !found && i < sizeof names / sizeof *names; i++)
-        found = span_ieq(name, names[i]);
-    if (!found)
+
+    if (name.len == line.len || !names(name))
         return false;
     struct span value = span_trim(span_skip(line, name.len + 1));
     if (value.len == 0)
         return false;
     *key = key_of(value);
     return true;
+}
+
+bool credential_in_header(struct span line, struct span *key)
+{
+    char first = line.len > 0 ? span_lower(line.ptr[0]) : '\0';
+
+    /* nearly all lines, and each call has some */
+    return (first == 'a' || first == 'x') && in_header(line, is_providers, key);
+}
+
+bool credential_in_other_header(struct span line, struct span *key)
+{
+    return in_header(line, is_other, key);
 }
 
 bool credential_in_query(struct span query, struct span *key)

@@ -17,6 +17,11 @@ uint64_t credential_hash(uint64_t before, struct span part);
  * as libcurl's "Name:" and "Name;" are not sent. */
 bool credential_in_header(struct span line, struct span *key);
 
+/* Does its name end as those of credentials do that are not the providers': of gateways
+ * (Ocp-Apim-Subscription-Key, X-Auth-Token), or a cookie? Where none of the above is there, these
+ * tell one application from another. */
+bool credential_in_other_header(struct span line, struct span *key);
+
 /* The same for what stands behind the '?' of a URL: the value of key or api-key, as it stands. */
 bool credential_in_query(struct span query, struct span *key);
 

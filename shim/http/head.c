@@ -33,7 +33,7 @@ static void init(struct http_head *head)
     head->retry_source = RETRY_NONE;
     head->line_len = 0;
     head->total = head->path_len = head->host_len = 0;
-    head->host_line = 0;
+    head->host_line = head->others = 0;
 }
 
 void http_head_init_request(struct http_head *head)

@@ -41,8 +41,9 @@ struct http_head_facts {
     uint8_t content;         /* responses: enum content_kind of Content-Type */
     bool encoded;            /* responses: a Content-Encoding that is not "identity" */
     bool has_query;          /* requests: the target has one */
-    uint64_t credential;     /* requests: credential_hash() of the first header that is one; of a
-                                longer line than HTTP_HEAD_LINE_MAX of what fits; 0: there is none */
+    uint64_t credential;     /* requests: credential_hash() of the first header that is one, else
+                                of all that may be (credential.h); of a longer line than
+                                HTTP_HEAD_LINE_MAX of what fits; 0: there is none */
     bool absolute;           /* request target in absolute form: for a proxy */
     uint64_t length;         /* of Content-Length */
     bool retry_is_date;      /* responses: Retry-After is an IMF-fixdate, and the best there is */
@@ -77,6 +78,7 @@ struct http_head {
     uint32_t total;     /* bytes consumed */
     uint32_t path_len;  /* as it stood */
     uint32_t host_len;  /* of the target's authority, as it stood */
+    uint64_t others;    /* hash of what may be a credential, for when nothing is one */
     uint64_t host_line; /* hash of the first Host header's value */
     const char *number; /* the last Content-Length's value, where it stood in the bytes fed */
     struct http_head_facts facts;

@@ -200,11 +200,13 @@ static bool may_be_read(const struct http_head *head, char first)
     return (head->response ? RESPONSE_LETTERS : REQUEST_LETTERS) & LETTER(first);
 }
 
-/* Credentials too, which are of no table. */
+/* Credentials too, which are of no table: those of others begin with these letters, or with one of
+ * a line that is read. */
+#define CREDENTIAL_LETTERS (LETTER('a') | LETTER('o') | LETTER('x'))
+
 static bool is_looked_at(const struct http_head *head, char first)
 {
-    return may_be_read(head, first) ||
-           (!head->response && ((LETTER('a') | LETTER('x')) & LETTER(first)));
+    return may_be_read(head, first) || (!head->response && (CREDENTIAL_LETTERS & LETTER(first)));
 }
 
 enum { WORD = 8 };
@@ -263,9 +265,14 @@ static bool is_credential(struct http_head *head, struct span line)
 {
     struct span key;
 
-    if (head->response || head->facts.credential != 0 || !credential_in_header(line, &key))
+    if (head->response || head->facts.credential != 0)
         return false;
-    head->facts.credential = credential_hash(0, key);
+    if (credential_in_header(line, &key))
+        head->facts.credential = credential_hash(0, key);
+    else if (credential_in_other_header(line, &key))
+        head->others = credential_hash(head->others, key);
+    else
+        return false;
     return true;
 }
 
@@ -302,6 +309,8 @@ static void end_of_head(struct http_head *head)
         head_alien(head);
         return;
     }
+    if (facts->credential == 0)
+        facts->credential = head->others;
     facts->path_len = head->path_len <= HTTP_HEAD_PATH_MAX ? (uint16_t)head->path_len : 0;
     facts->close =
         (head->seen & SEEN_CLOSE) || (facts->minor == 0 && !(head->seen & SEEN_KEEP_ALIVE));

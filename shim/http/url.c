@@ -111,6 +111,17 @@ bool url_parse(struct span text, struct url *out)
     return true;
 }
 
+struct span url_userinfo(struct span text, const struct url *url)
+{
+    const char *end = url->host.ptr, *begin;
+
+    if (end == text.ptr || end[-1] != '@')
+        return SPAN_NONE;
+    for (begin = --end; begin > text.ptr && begin[-1] != '/'; begin--)
+        ;
+    return span_of(begin, (size_t)(end - begin));
+}
+
 static int hex_value(char c)
 {
     char lower = span_lower(c);

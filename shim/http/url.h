@@ -23,6 +23,9 @@ struct url {
 /* False: no URL with a host (file:, empty, blanks in it, port not 1..65535); *out untouched. */
 bool url_parse(struct span text, struct url *out);
 
+/* What of the text stands before the '@' of a URL that was parsed from it; empty: nothing. */
+struct span url_userinfo(struct span text, const struct url *url);
+
 /* Key H: host percent-decoded and in lower case, a zone id and one trailing dot dropped, ":port"
  * unless 443. Writes at most `size` bytes, no NUL; returns the length, 0 when it does not fit or
  * is no host: blanks, control characters, unpaired brackets, or one of /"\<>#?@%, decoded. */

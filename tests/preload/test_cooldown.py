@@ -66,6 +66,10 @@ def test_the_better_header_counts(provider, curl):
     (("-u", "ab:c"), ("-u", "a:bc")),
     (("--oauth2-bearer", "a"), ("--oauth2-bearer", "b")),
     ((), ("-H", "x-api-key: a")),
+    (("-H", "Ocp-Apim-Subscription-Key: a"), ("-H", "Ocp-Apim-Subscription-Key: b")),
+    (("-H", "X-Auth-Token: a"), ("-H", "X-Auth-Token: b")),
+    (("-H", "Helicone-Auth: a", "-H", "api-key: a"), ("-H", "Helicone-Auth: a", "-H", "api-key: b")),
+    (("-b", "session=a"), ("-b", "session=b")),
 ])
 def test_where_a_credential_stands(one, two, provider, curl):
     provider.then(LIMITED)
@@ -77,6 +81,28 @@ def test_in_the_query(provider, curl):
     provider.then(LIMITED)
     curl(provider.url() + "?key=a")
     assert parked(curl(provider.url() + "?alt=sse&key=a")) and not parked(curl(provider.url() + "?key=b"))
+
+
+def test_in_the_query_by_another_name(provider, curl):
+    """What cannot be told parks nobody."""
+    provider.then(*[LIMITED] * 3)
+    for query in ("?token=a", "?token=b", "?token=a"):
+        assert not parked(curl(provider.url() + query))
+    assert not parked(curl(provider.url()))
+
+
+def test_in_the_url(provider, curl):
+    provider.then(LIMITED)
+    one, two = (provider.url().replace("://", f"://{user}@") for user in ("a:b", "c:d"))
+    curl(one)
+    assert parked(curl(one)) and not parked(curl(two)) and not parked(curl(provider.url()))
+
+
+def test_in_a_parsed_url(provider, breaker_env, compile_c):
+    provider.then(LIMITED)
+    program = compile_c(CURL / "freed.c", "-I", CURL, "-lcurl", name="freed")
+    done = breaker_env.run(program, "-u", provider.url(), "a", "a", "b", "a")
+    assert done.stdout.split() == [b"429", b"429", b"200", b"429"] and provider.count() == 2, done
 
 
 def signed(key, day):

@@ -56,6 +56,34 @@ static void the_headers_of_the_providers(void **state)
     }
 }
 
+static void the_headers_of_gateways(void **state)
+{
+    static const char *const lines[][2] = {
+        {"Ocp-Apim-Subscription-Key: a", "a"},
+        {"x-portkey-api-key:a", "a"},
+        {"X-Auth-Token: Bearer a", "a"},
+        {"cf-aig-authorization: Bearer a", "a"},
+        {"Helicone-Auth: a", "a"},
+        {"Cookie: s=a; t=b", "s=a; t=b"},
+        {"Idempotency-Key: a", NULL},
+        {"X-Idempotency-Key: a", NULL},
+        {"Proxy-Authorization: Bearer a", NULL},
+        {"X-Auth-Token:", NULL},
+        {"X-Auth-Token", NULL},
+        {"Connection: keep-alive", NULL},
+        {"Content-Type: application/json", NULL},
+        {"X-Stainless-Retry-Count: 0", NULL},
+        {"", NULL},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct span key = SPAN_NONE;
+        bool found = credential_in_other_header(span_str(lines[i][0]), &key);
+        assert_key(found, key, lines[i][1]);
+    }
+}
+
 static void the_query(void **state)
 {
     static const char *const queries[][2] = {
@@ -79,6 +107,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_headers_of_the_providers),
+        cmocka_unit_test(the_headers_of_gateways),
         cmocka_unit_test(the_query),
     };
 

@@ -419,6 +419,11 @@ static void test_credentials(void **state)
             "GET / 1.1 @ key=sk-1");
     request("GET / HTTP/1.1\nAuthorization: Bearer sk-2\nAPI-Key: sk-1\n\n", "GET / 1.1 @ key=?");
     request("GET /?key=sk-1 HTTP/1.1\r\n\r\n", "GET / 1.1 @ query");
+    request("GET / HTTP/1.1\nOcp-Apim-Subscription-Key: sk-1\nHost: h\n\n",
+            "GET / 1.1 @h key=sk-1");
+    request("GET / HTTP/1.1\nX-Auth-Token: sk-2\nx-api-key: sk-1\n\n", "GET / 1.1 @ key=sk-1");
+    request("GET / HTTP/1.1\nx-api-key: sk-1\nCookie: sk-2\n\n", "GET / 1.1 @ key=sk-1");
+    request("GET / HTTP/1.1\nX-Auth-Token: sk-1\nCookie: sk-2\n\n", "GET / 1.1 @ key=?");
     request("GET / HTTP/1.1\nAuthorization: Bearer sk-1\n more\nHost: h\n\n",
             "GET / 1.1 @h key=sk-1");
     request("GET / HTTP/1.1\nx-amz-retry-after: 5\nAuthorization : b\n\n", "GET / 1.1 @");

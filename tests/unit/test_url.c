@@ -208,12 +208,34 @@ static void test_decode(void **state)
     assert_int_equal(url_decode(SPAN_NONE, buf, sizeof buf), 0);
 }
 
+static void test_userinfo(void **state)
+{
+    static const char *const texts[][2] = {
+        {"https://a:b@h/p?x=c@d", "a:b"},
+        {"https://a@b@h:1", "a@b"},
+        {"a:b@h", "a:b"},
+        {"http:/a@h", "a"},
+        {"https://@h", ""},
+        {"https://h/a@b", ""},
+        {"h", ""},
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct span text = span_str(texts[i][0]);
+        struct url url;
+        assert_true(url_parse(text, &url));
+        assert_true(span_eq(url_userinfo(text, &url), span_str(texts[i][1])));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_taken_apart), cmocka_unit_test(test_refused),
         cmocka_unit_test(test_host_key),    cmocka_unit_test(test_host_key_refuses),
         cmocka_unit_test(test_decode),      cmocka_unit_test(test_port_part),
+        cmocka_unit_test(test_userinfo),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
