@@ -121,6 +121,24 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
     return outcome;
 }
 
+static enum breaker_outcome body_outcome(enum stream_state said,
+                                         const struct outcome_policy *policy)
+{
+    switch (said) {
+    case STREAM_OVER:
+        return BREAKER_SUCCESS;
+    case STREAM_FAILURE:
+        return BREAKER_FAILURE;
+    case STREAM_RATE:
+        return outcome_of_status(429, policy);
+    case STREAM_CALLER:
+    case STREAM_BLIND:
+    case STREAM_RUNNING:
+        break;
+    }
+    return BREAKER_NEUTRAL;
+}
+
 void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum stream_state said,
                        const struct outcome_policy *policy)
 {
@@ -128,10 +146,8 @@ void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum
         outcome_of_status(end->status, policy) != BREAKER_SUCCESS)
         return;
     outcome->host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL;
-    outcome->model = said == STREAM_OVER      ? BREAKER_SUCCESS
-                     : said == STREAM_FAILURE ? BREAKER_FAILURE
-                                              : BREAKER_NEUTRAL;
-    outcome->cause = said == STREAM_FAILURE ? CAUSE_STREAM : CAUSE_NONE;
+    outcome->model = body_outcome(said, policy);
+    outcome->cause = outcome->model == BREAKER_FAILURE ? CAUSE_STREAM : CAUSE_NONE;
 }
 
 void outcome_excuse(struct outcome *outcome)

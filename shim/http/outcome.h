@@ -105,8 +105,8 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
 enum breaker_outcome outcome_of_status(unsigned status, const struct outcome_policy *policy);
 
 /* The body of a good answer has the last word: however its connection ended, an error in it is the
- * provider's failure, the caller's own (neutral) or a rate limit (neutral, as a 429), and a stream
- * that said its end is a success. *outcome is of outcome_of(). */
+ * provider's failure, the caller's own (neutral) or a rate limit (what a 429 is: neutral, but for
+ * rate_limit = count), and a stream that said its end is a success. *outcome is of outcome_of(). */
 void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum stream_state said,
                        const struct outcome_policy *policy);
 

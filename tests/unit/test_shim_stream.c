@@ -71,6 +71,18 @@ static void body_the_callers_fault_and_limits_are_neutral(void)
     CHECK(totals_of(MODEL_KEY).neutral == 3);
 }
 
+/* As a 429 does (Rolter). */
+static void body_limits_count_where_a_429_does(void)
+{
+    for (int i = 0; i < 4; i++)
+        answered(EVENTS, TOO_MANY, END_COMPLETE);
+    answered(EVENTS, TOO_LONG, END_COMPLETE);
+    CHECK(streak() == 4);
+    answered("application/json", "{\"error\":{\"code\":429}}", END_COMPLETE);
+    CHECK(chat(&call, "m") == SHIM_REFUSED);
+    CHECK(atomic_load(&slot_of(MODEL_KEY)->last_failure) == (uint32_t)CAUSE_STREAM << 16);
+}
+
 static void body_a_document_counts(void)
 {
     answered("application/json; charset=utf-8", "{\"error\":{\"code\":502}}", END_COMPLETE);
@@ -240,6 +252,7 @@ static void body_a_host_alone_is_closed_too(void)
 IN_CHILD(error_events_open, "")
 IN_CHILD(however_it_ends_the_error_counts, "")
 IN_CHILD(the_callers_fault_and_limits_are_neutral, "")
+IN_CHILD(limits_count_where_a_429_does, "rate_limit=count")
 IN_CHILD(a_document_counts, "")
 IN_CHILD(lost_before_and_after_its_end, "")
 IN_CHILD(what_is_refused_comes_again, "")
@@ -258,6 +271,7 @@ int main(void)
         cmocka_unit_test(test_error_events_open),
         cmocka_unit_test(test_however_it_ends_the_error_counts),
         cmocka_unit_test(test_the_callers_fault_and_limits_are_neutral),
+        cmocka_unit_test(test_limits_count_where_a_429_does),
         cmocka_unit_test(test_a_document_counts),
         cmocka_unit_test(test_lost_before_and_after_its_end),
         cmocka_unit_test(test_what_is_refused_comes_again),
