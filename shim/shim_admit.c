@@ -175,7 +175,7 @@ static bool admit_closed(struct call_side *side, uint32_t now)
     side->ticket.admitted = ticket.admitted;
     side->ticket.generation = ticket.generation;
     side->ticket.lease = ticket.lease;
-    side->ticket.probe = false;
+    side->ticket.probe = side->ticket.on_trial = false;
     side->ticket.counted = true;
     return true;
 }

@@ -91,9 +91,9 @@ static struct breaker_view closed_again(const struct breaker_view *view,
     if (!extra->provisional)
         return next;
     next.step = view->step;
-    if (threshold > 1) {
+    if (threshold != 1) {
         /* Dated by the probe, so that the clean end of its own stream counts as recovery. */
-        next.streak = (uint16_t)(threshold - 1);
+        next.streak = (uint16_t)(threshold > 0 ? threshold - 1 : 1);
         next.time = ticket->admitted & BREAKER_TIME_MASK;
     }
     return next;
@@ -201,6 +201,8 @@ static struct breaker_result settle_closed(uint64_t word, struct breaker_view vi
 {
     bool degraded = breaker_shows_degraded(view.streak, policy);
     unsigned threshold = threshold_of(policy);
+    /* No streak opens this one, but its probe failed after all. */
+    bool unproved = threshold == 0 && ticket->on_trial && view.streak > 0;
 
     if (outcome == BREAKER_SUCCESS) {
         /* What began before the streak says nothing of now; the healthy path writes nothing. */
@@ -213,7 +215,7 @@ static struct breaker_result settle_closed(uint64_t word, struct breaker_view vi
     if (view.streak == 0)
         view.time = now;
     view.streak++; /* saturates when encoded */
-    if ((threshold > 0 && view.streak >= threshold) || extra->rate_exceeded) {
+    if ((threshold > 0 && view.streak >= threshold) || unproved || extra->rate_exceeded) {
         view = opened(&view, view.step, now, policy, extra);
         return written(&view, BREAKER_TRIPPED, true);
     }
@@ -289,6 +291,7 @@ void breaker_follow(struct breaker_ticket *ticket, uint64_t word)
 {
     ticket->generation = breaker_decode(word).generation;
     ticket->probe = false;
+    ticket->on_trial = true;
 }
 
 /* --- operators ------------------------------------------------------------------------------- */

@@ -107,9 +107,10 @@ struct breaker_ticket {
     uint32_t admitted; /* tick of the admission */
     uint16_t generation;
     uint8_t lease;
-    bool probe;   /* holds a grant of a HALF_OPEN lease */
-    bool counted; /* false: passed although (or while) the breaker would refuse, or with no
-                     say at all (forced closed): moves statistics only */
+    bool probe;    /* holds a grant of a HALF_OPEN lease */
+    bool on_trial; /* a probe's whose head closed the breaker: the stream is to prove it */
+    bool counted;  /* false: passed although (or while) the breaker would refuse, or with no
+                      say at all (forced closed): moves statistics only */
 };
 
 enum breaker_verdict {
@@ -152,7 +153,8 @@ struct breaker_extra {
     uint32_t
         retry_after_ticks; /* Retry-After of the failing 5xx: the trip lasts at least so long */
     bool provisional;      /* success of a probe judged by a stream's head (DESIGN, Streams):
-                              the close leaves streak = threshold - 1 and the step as it was */
+                              the close leaves streak = threshold - 1 (without a threshold 1)
+                              and the step as it was */
     bool rate_exceeded;    /* of a failure: the share of failures, this one included, is reached */
 };
 
@@ -200,7 +202,8 @@ static inline bool breaker_is_clean(uint64_t word)
  *   the last);
  * - a success resets a streak only if it was admitted at or after the streak's first failure;
  * - failure_threshold counted failures in a row leave CLOSED for OPEN, and so does a counted one
- *   with extra->rate_exceeded, whatever the streak and failure_threshold say.
+ *   with extra->rate_exceeded, whatever the streak and failure_threshold say;
+ * - without a threshold, so does that of the call on trial, unless a success came between.
  */
 struct breaker_result breaker_settle(uint64_t word, const struct breaker_ticket *ticket,
                                      enum breaker_outcome outcome, uint32_t now,

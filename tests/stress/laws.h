@@ -112,8 +112,9 @@ static inline void check_counted_end(struct world *w, const struct caller *c,
     }
     if (w->streak == 0)
         w->first = (uint16_t)s->now;
+    bool unproved = policy.failure_threshold == 0 && c->headed && w->streak > 0;
     w->streak += w->streak < BREAKER_COUNT_MAX;
-    if (!trips_at(w->streak)) {
+    if (!trips_at(w->streak) && !unproved) {
         law(s->after.phase == BREAKER_CLOSED && s->after.streak == w->streak,
             "each counted failure counts once");
         law(s->change ==
@@ -131,8 +132,8 @@ static inline void check_counted_end(struct world *w, const struct caller *c,
 
 static inline void check_close(struct world *w, const struct caller *c, const struct settled *s)
 {
-    unsigned streak =
-        s->end == END_HEAD && policy.failure_threshold > 1 ? policy.failure_threshold - 1u : 0;
+    unsigned threshold = policy.failure_threshold, on_trial = threshold > 0 ? threshold - 1 : 1;
+    unsigned streak = s->end == END_HEAD ? on_trial : 0;
 
     tally.closed++;
     tally.closed_late += !c->this_lease;

@@ -115,6 +115,7 @@ static inline struct breaker_ticket ticket_of(const struct caller *c)
                                    .generation = c->generation,
                                    .lease = c->lease,
                                    .probe = c->probe,
+                                   .on_trial = c->headed,
                                    .counted = c->counted};
 }
 

@@ -75,14 +75,24 @@ static void test_provisional_close_with_small_thresholds(void **state)
         policy.failure_threshold = (uint16_t)threshold;
         word = breaker_settle(word, &probe, BREAKER_SUCCESS, NOW, &policy, &HEAD_ONLY).next;
         assert_int_equal(at(word).phase, BREAKER_CLOSED);
-        assert_int_equal(at(word).streak, 0);
+        assert_int_equal(at(word).streak, threshold == 0 ? 1 : 0);
         assert_int_equal(at(word).step, 1);
-        /* One clean success at streak 0 clears the step, the next writes nothing. */
+        /* The probe's own failure opens again, where no other one does. */
+        breaker_follow(&probe, word);
+        assert_int_equal(breaker_settle(word, &probe, BREAKER_FAILURE, NOW, &policy, NULL).change,
+                         BREAKER_TRIPPED);
+        probe.on_trial = false;
+        assert_int_equal(breaker_settle(word, &probe, BREAKER_FAILURE, NOW, &policy, NULL).change,
+                         threshold == 0 ? BREAKER_NO_CHANGE : BREAKER_TRIPPED);
+        probe.on_trial = true;
+        /* One clean success clears the step, the next writes nothing. */
         struct breaker_ticket ticket = breaker_admit(word, NOW, &policy).ticket;
         word = breaker_settle(word, &ticket, BREAKER_SUCCESS, NOW, &policy, NULL).next;
         assert_int_equal(at(word).step, 0);
         assert_true(breaker_settle(word, &ticket, BREAKER_SUCCESS, NOW, &policy, NULL).next ==
                     word);
+        assert_int_equal(breaker_settle(word, &probe, BREAKER_FAILURE, NOW, &policy, NULL).change,
+                         threshold == 0 ? BREAKER_NO_CHANGE : BREAKER_TRIPPED);
     }
 }
 

@@ -195,6 +195,27 @@ static void body_its_own_break_reopens(void)
     CHECK(chat(&call, "m") == SHIM_REFUSED);
 }
 
+/* Where no streak opens, too: only its share of failures does, and it is of one call. */
+static void body_its_own_break_reopens_without_a_threshold(void)
+{
+    for (int i = 0; i < 10; i++)
+        CHECK(call_status("m", 500) == SHIM_ADMITTED);
+    advance(31);
+    CHECK(chat(&call, "m") == SHIM_ADMITTED && shim_is_probe(&call));
+    head(EVENTS);
+    CHECK(breaker_is_closed(slot_word(slot_of(MODEL_KEY))));
+    shim_watch(&call, SPAN_LIT(OVERLOADED));
+    end_as(END_COMPLETE);
+    CHECK(chat(&call, "m") == SHIM_REFUSED);
+    advance(31);
+    CHECK(chat(&call, "m") == SHIM_ADMITTED && shim_is_probe(&call));
+    head(EVENTS);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED); /* another proves it */
+    shim_watch(&call, SPAN_LIT(OVERLOADED));
+    end_as(END_COMPLETE);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+}
+
 static void body_a_neutral_end_leaves_it_on_trial(void)
 {
     probe();
@@ -260,6 +281,8 @@ IN_CHILD(only_good_answers_of_llm_calls_are_watched, "")
 IN_CHILD(what_the_last_call_saw_is_forgotten, "")
 IN_CHILD(a_good_head_closes, "")
 IN_CHILD(its_own_break_reopens, "")
+IN_CHILD(its_own_break_reopens_without_a_threshold,
+         "failure_threshold=0\nfailure_rate=0.5\nmin_calls=10")
 IN_CHILD(a_neutral_end_leaves_it_on_trial, "")
 IN_CHILD(what_is_no_stream_settles_at_its_end, "")
 IN_CHILD(a_bad_head_closes_nothing, "")
@@ -279,6 +302,7 @@ int main(void)
         cmocka_unit_test(test_what_the_last_call_saw_is_forgotten),
         cmocka_unit_test(test_a_good_head_closes),
         cmocka_unit_test(test_its_own_break_reopens),
+        cmocka_unit_test(test_its_own_break_reopens_without_a_threshold),
         cmocka_unit_test(test_a_neutral_end_leaves_it_on_trial),
         cmocka_unit_test(test_what_is_no_stream_settles_at_its_end),
         cmocka_unit_test(test_a_bad_head_closes_nothing),
