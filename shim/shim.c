@@ -237,24 +237,25 @@ void shim_credential(struct shim_call *shim_call, struct span credential)
         call->credential = credential_hash(call->credential, credential);
 }
 
-bool shim_credential_header(struct shim_call *shim_call, struct span line)
+static bool credential_header(struct shim_call *shim_call, struct span line,
+                              enum credential_kind kind)
 {
     struct span key;
 
-    if (!credential_in_header(line, &key))
+    if (credential_in_header(line, &key) != kind)
         return false;
     shim_credential(shim_call, key);
     return true;
 }
 
-bool shim_credential_other_header(struct shim_call *shim_call, struct span line)
+bool shim_credential_header(struct shim_call *call, struct span line)
 {
-    struct span key;
+    return credential_header(call, line, CREDENTIAL_PROVIDERS);
+}
 
-    if (!credential_in_other_header(line, &key))
-        return false;
-    shim_credential(shim_call, key);
-    return true;
+bool shim_credential_other_header(struct shim_call *call, struct span line)
+{
+    return credential_header(call, line, CREDENTIAL_OTHER);
 }
 
 bool shim_credential_url(struct shim_call *shim_call, struct span text)

@@ -34,8 +34,6 @@ static struct span key_of(struct span value)
     return id.ptr ? id : value;
 }
 
-typedef bool names_credential(struct span name);
-
 static bool is_one_of(struct span name, const struct span *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -46,16 +44,28 @@ static bool is_one_of(struct span name, const struct span *names, size_t count)
 
 #define IS_ONE_OF(name, names) is_one_of((name), (names), sizeof(names) / sizeof *(names))
 
-static bool is_providers(struct span name)
+/* Each call has some lines, and nearly all are told by two letters. */
+static bool may_be_one(struct span name)
 {
-    static const struct span names[] = {SPAN_LIT("authorization"), SPAN_LIT("x-api-key"),
-                                        SPAN_LIT("api-key"), SPAN_LIT("x-goog-api-key")};
-
-    return IS_ONE_OF(name, names);
+    if (name.len < 3)
+        return false;
+    switch (span_lower(name.ptr[name.len - 2]) << 8 | span_lower(name.ptr[name.len - 1])) {
+    case 'e' << 8 | 'y': /* key */
+    case 'e' << 8 | 'n': /* token */
+    case 't' << 8 | 'h': /* auth */
+    case 'o' << 8 | 'n': /* authorization */
+    case 'e' << 8 | 't': /* secret */
+    case 'i' << 8 | 'e': /* cookie */
+        return true;
+    default:
+        return false;
+    }
 }
 
-static bool is_other(struct span name)
+static enum credential_kind kind_of(struct span name)
 {
+    static const struct span providers[] = {SPAN_LIT("authorization"), SPAN_LIT("x-api-key"),
+                                            SPAN_LIT("api-key"), SPAN_LIT("x-goog-api-key")};
     static const struct span ends[] = {SPAN_LIT("key"),    SPAN_LIT("token"),
                                        SPAN_LIT("auth"),   SPAN_LIT("authorization"),
                                        SPAN_LIT("secret"), SPAN_LIT("cookie")};
@@ -63,36 +73,26 @@ static bool is_other(struct span name)
     static const struct span none[] = {SPAN_LIT("idempotency-key"), SPAN_LIT("x-idempotency-key"),
                                        SPAN_LIT("proxy-authorization")};
 
+    if (IS_ONE_OF(name, providers))
+        return CREDENTIAL_PROVIDERS;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
         if (name.len >= ends[i].len && span_ieq(span_skip(name, name.len - ends[i].len), ends[i]))
-            return !IS_ONE_OF(name, none);
-    return false;
+            return IS_ONE_OF(name, none) ? CREDENTIAL_NONE : CREDENTIAL_OTHER;
+    return CREDENTIAL_NONE;
 }
 
-static bool in_header(struct span line, names_credential *names, struct span *key)
+enum credential_kind credential_in_header(struct span line, struct span *key)
 {
     struct span name = span_until(line, ':');
 
-    if (name.len == line.len || !names(name))
-        return false;
+    if (name.len == line.len || !may_be_one(name))
+        return CREDENTIAL_NONE;
+    enum credential_kind kind = kind_of(name);
     struct span value = span_trim(span_skip(line, name.len + 1));
-    if (value.len == 0)
-        return false;
+    if (kind == CREDENTIAL_NONE || value.len == 0)
+        return CREDENTIAL_NONE;
     *key = key_of(value);
-    return true;
-}
-
-bool credential_in_header(struct span line, struct span *key)
-{
-    char first = line.len > 0 ? span_lower(line.ptr[0]) : '\0';
-
-    /* nearly all lines, and each call has some */
-    return (first == 'a' || first == 'x') && in_header(line, is_providers, key);
-}
-
-bool credential_in_other_header(struct span line, struct span *key)
-{
-    return in_header(line, is_other, key);
+    return kind;
 }
 
 bool credential_in_query(struct span query, struct span *key)

@@ -267,13 +267,12 @@ static bool is_credential(struct http_head *head, struct span line)
 
     if (head->response || head->facts.credential != 0)
         return false;
-    if (credential_in_header(line, &key))
+    enum credential_kind kind = credential_in_header(line, &key);
+    if (kind == CREDENTIAL_PROVIDERS)
         head->facts.credential = credential_hash(0, key);
-    else if (credential_in_other_header(line, &key))
+    else if (kind == CREDENTIAL_OTHER)
         head->others = credential_hash(head->others, key);
-    else
-        return false;
-    return true;
+    return kind != CREDENTIAL_NONE;
 }
 
 /* A line, not empty, or `whole` unset: the begin of one that is too long. */
