@@ -18,6 +18,7 @@ enum place {
     PLACE_TOP,
     PLACE_CHOICE,
     PLACE_RESPONSE,
+    PLACE_DELTA,
     PLACE_ERROR,
 };
 
@@ -26,6 +27,7 @@ enum member {
     MEMBER_ERROR,
     MEMBER_CHOICES,
     MEMBER_RESPONSE,
+    MEMBER_DELTA,
     MEMBER_FINISH,
     MEMBER_DONE,
     MEMBER_TYPE, /* what the document is: "error" says that it is one */
@@ -63,6 +65,7 @@ static enum member member_named(const struct json_error *json)
         {SPAN_LIT("error"), MEMBER_ERROR},
         {SPAN_LIT("choices"), MEMBER_CHOICES},
         {SPAN_LIT("response"), MEMBER_RESPONSE},
+        {SPAN_LIT("delta"), MEMBER_DELTA},
         {SPAN_LIT("finish_reason"), MEMBER_FINISH},
         {SPAN_LIT("done"), MEMBER_DONE},
         {SPAN_LIT("type"), MEMBER_TYPE},
@@ -97,6 +100,7 @@ static bool matters(const struct json_error *json)
     case MEMBER_OTHER:
     case MEMBER_CHOICES:
     case MEMBER_RESPONSE:
+    case MEMBER_DELTA:
         break;
     }
     return false;
@@ -136,6 +140,7 @@ static void read_value(struct json_error *json, bool string)
     case MEMBER_OTHER:
     case MEMBER_CHOICES:
     case MEMBER_RESPONSE:
+    case MEMBER_DELTA:
         break;
     }
 }
@@ -157,9 +162,12 @@ static enum place place_inside(const struct json_error *json, char opener)
             return PLACE_CHOICES;
         if (json->member == MEMBER_RESPONSE && object)
             return PLACE_RESPONSE;
+        if (json->member == MEMBER_DELTA && object)
+            return PLACE_DELTA;
         break;
     case PLACE_CHOICE:
     case PLACE_RESPONSE:
+    case PLACE_DELTA:
     case PLACE_ERROR:
         break;
     }

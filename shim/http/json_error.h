@@ -7,6 +7,7 @@
  *   [{"error": …}]                 Gemini without alt=sse, in any element
  *   {"choices": [{"error": …}]}    OpenRouter; or a "finish_reason" of "error" in a choice
  *   {"response": {"error": …}}     OpenAI's response.failed
+ *   {"delta": {"error": …}}        Cohere's message-end
  *   {"type": "error"}, {"object": "error"}   OpenAI's /v1/responses; an older vLLM
  * null, false, 0 and "" are no error. Whose trouble it is, the members type, code, status,
  * error_type and http_status_code tell, of the error and of the top level beside it.

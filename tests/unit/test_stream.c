@@ -235,6 +235,14 @@ static void test_clean_ends(void **state)
     is(SSE, DELTA "event: message_stop\ndata: {\"type\":\"message_stop\"}\n\n", STREAM_OVER);
     is(SSE, "data: {\"type\":\"message_stop\"}\nevent: message_stop\n\n", STREAM_OVER);
     is(SSE, "event: message-end\ndata: {\"type\":\"message-end\"}\n\n", STREAM_OVER); /* Cohere */
+    is(SSE,
+       "event: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"error\":null,"
+       "\"finish_reason\":\"COMPLETE\"}}\n\n",
+       STREAM_OVER);
+    is(SSE,
+       "event: message-end\ndata: {\"type\":\"message-end\",\"delta\":{\"error\":\"no\","
+       "\"finish_reason\":\"ERROR\"}}\n\n",
+       STREAM_FAILURE);
     is_at_end(SSE, CHUNK "data: [DONE]\n", STREAM_OVER);
     is_at_end(SSE, CHUNK "data: [DONE]", STREAM_OVER);
     is_at_end(SSE, CHUNK "event: message_stop\n", STREAM_OVER);
@@ -276,6 +284,8 @@ static void test_what_is_no_error(void **state)
         "{\"choices\":[{\"message\":{\"error\":{\"code\":500}}}]}",
         "{\"choices\":[[{\"error\":1}],{\"error\":null}]}",
         "{\"choices\":{\"error\":1}}",
+        "{\"delta\":{\"error\":null,\"type\":\"error\",\"message\":{\"error\":1}}}",
+        "{\"delta\":[{\"error\":1}],\"choices\":[{\"delta\":{\"error\":1}}]}",
         "{\"output\":[{\"type\":\"error\",\"error\":{\"code\":500}}]}",
         "{\"errors\":[1],\"xerror\":1,\"Error\":1,\"err\\u006fr\":1,\"\\\"error\\\"\":1}",
         "{\"type\":\"message\",\"code\":500,\"status\":\"failed\",\"object\":\"Error\"}",
