@@ -41,7 +41,7 @@ static void take_head(struct easy *easy)
         shim_received(easy->active);
     /* An encoded body is decoded here, or is noise in which no event is found. */
     easy->watching =
-        shim_head(easy->active, (unsigned)status, type ? span_str(type) : SPAN_NONE, SPAN_NONE);
+        shim_head(easy->active, (unsigned)status, type ? span_str(type) : SPAN_NONE, SPAN_NONE, 0);
 }
 
 static void look_ahead(struct easy *easy, struct span bytes, struct shim_watched *watched)

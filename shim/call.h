@@ -186,7 +186,13 @@ void call_park(struct call *call, const struct call_end *end);
 const char *call_refusal_name(const struct call *call);
 
 /* shim_watch.c: shim_head, where what its lines say is known already. */
-bool call_head(struct shim_call *call, unsigned status, enum content_kind kind, bool encoded);
+struct call_head {
+    unsigned status;
+    enum content_kind kind;
+    bool encoded;
+    uint64_t first_byte_ns;
+};
+bool call_head(struct shim_call *call, const struct call_head *head);
 
 /* At the end of the body, whatever that was: what it said as a stream, STREAM_BLIND of a bad
  * answer; did that of a 429 say that a quota is spent; had that of a failure a text of

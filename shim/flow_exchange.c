@@ -188,8 +188,10 @@ void flow_head(struct shim_flow *flow, struct shim_exchange *exchange)
 {
     const struct http_head_facts *head = &flow->response.facts;
 
-    flow->watches = exchange->judged && call_head(&exchange->call, head->status,
-                                                  (enum content_kind)head->content, head->encoded);
+    const struct call_head told = {head->status, (enum content_kind)head->content, head->encoded,
+                                   0};
+
+    flow->watches = exchange->judged && call_head(&exchange->call, &told);
 }
 
 /* A clock is asked only where it can matter. */

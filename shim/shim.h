@@ -170,11 +170,19 @@ void shim_received(struct shim_call *call);
  * admitted call? Of LLM calls alone. */
 bool shim_watches(const struct shim_call *call);
 
+/* Does it matter to the admitted call how long its first byte takes (slow_first_byte)? How long its
+ * body is silent (stall_after)? To LLM calls alone, and by M's policy as soon as it is admitted. A
+ * layer that is told no reads no clock for it. */
+bool shim_times_first_byte(const struct shim_call *call);
+bool shim_times_silence(const struct shim_call *call);
+
 /* The final head, not a redirect's that is followed: its Content-Type and Content-Encoding,
- * SPAN_NONE where there is none, or where the layer gets the body decoded. A good one of a stream
- * settles a probe of M at once, as DESIGN says; the call is to be settled all the same. False: the
- * body's bytes say nothing, shim_watch needs none. */
-bool shim_head(struct shim_call *call, unsigned status, struct span type, struct span encoding);
+ * SPAN_NONE where there is none, or where the layer gets the body decoded; and how long its first
+ * byte took (struct call_end), 0 where shim_times_first_byte() does not ask. A good one of a stream
+ * that was not late settles a probe of M at once, as DESIGN says; the call is to be settled all the
+ * same. False: the body's bytes say nothing, shim_watch needs none. */
+bool shim_head(struct shim_call *call, unsigned status, struct span type, struct span encoding,
+               uint64_t first_byte_ns);
 
 /* Bytes of the body as the program gets them, without transfer coding, in order, each once. False:
  * no more are needed. Harmless without shim_head. */

@@ -86,18 +86,24 @@ const struct outcome_policy *call_outcome_policy(const struct call *call)
     return call->model.admitted ? &call->model.policy.outcome : &call->host.policy.outcome;
 }
 
+/* Did it fail by what a suspend can do? A peer's own word cannot be its doing. */
+static bool failed_silently(const struct outcome *outcome)
+{
+    return (outcome->host == BREAKER_FAILURE || outcome->model == BREAKER_FAILURE) &&
+           outcome->cause != CAUSE_STATUS && outcome->cause != CAUSE_STREAM;
+}
+
 static struct outcome judge(struct call *call, const struct call_end *end)
 {
     const struct outcome_policy *policy = call_outcome_policy(call);
     struct outcome outcome = outcome_of(end, policy);
-    bool failed = outcome.host == BREAKER_FAILURE || outcome.model == BREAKER_FAILURE;
 
-    if (failed && outcome.cause != CAUSE_STATUS && was_suspended(call))
+    outcome_heed_body(&outcome, end, call_body_said(call), policy);
+    if (failed_silently(&outcome) && was_suspended(call))
         outcome = (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
                                    .model = BREAKER_NEUTRAL};
     if (call_is_excused(call))
         outcome_excuse(&outcome);
-    outcome_heed_body(&outcome, end, call_body_said(call), policy);
     return outcome;
 }
 

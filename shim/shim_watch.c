@@ -17,13 +17,28 @@ bool shim_watches(const struct shim_call *shim_call)
            call->epoch == process_epoch();
 }
 
-/* Nobody waits for a stream's end with a probe (DESIGN, Streams). */
-static void settle_probe(struct call *call, unsigned status, enum content_kind kind)
+bool shim_times_first_byte(const struct shim_call *shim_call)
+{
+    return shim_watches(shim_call) &&
+           call_outcome_policy(call_of_const(shim_call))->slow_first_byte_ns > 0;
+}
+
+bool shim_times_silence(const struct shim_call *shim_call)
+{
+    return shim_watches(shim_call) &&
+           call_outcome_policy(call_of_const(shim_call))->stall_after_ns > 0;
+}
+
+/* Nobody waits for a stream's end with a probe (DESIGN, Streams). One that came too late is a
+ * failure, which its end tells. */
+static void settle_probe(struct call *call, const struct call_head *head)
 {
     struct call_side *side = call->host_alone ? &call->host : &call->model;
+    const struct outcome_policy *policy = call_outcome_policy(call);
 
-    if (side->admitted && side->ticket.probe && content_is_stream(kind) && status < 300 &&
-        outcome_of_status(status, call_outcome_policy(call)) == BREAKER_SUCCESS)
+    if (side->admitted && side->ticket.probe && content_is_stream(head->kind) &&
+        head->status < 300 && outcome_of_status(head->status, policy) == BREAKER_SUCCESS &&
+        !outcome_is_late(head->first_byte_ns, policy))
         call_settle_provisionally(call, side);
 }
 
@@ -63,31 +78,34 @@ static void copy_body(const struct call *call, union call_body *to, const union 
         *to = *from;
 }
 
-bool call_head(struct shim_call *shim_call, unsigned status, enum content_kind kind, bool encoded)
+bool call_head(struct shim_call *shim_call, const struct call_head *head)
 {
     struct call *call = call_of(shim_call);
 
     if (!shim_watches(shim_call))
         return false;
     const struct outcome_policy *policy = call_outcome_policy(call);
-    call->limited = status == 429;
-    call->excusable =
-        *policy->neutral_body && !encoded && outcome_of_status(status, policy) == BREAKER_FAILURE;
+    call->limited = head->status == 429;
+    call->excusable = *policy->neutral_body && !head->encoded &&
+                      outcome_of_status(head->status, policy) == BREAKER_FAILURE;
     if (call->limited)
-        quota_init(&call->body.quota, call->api, encoded ? SPAN_LIT("encoded") : SPAN_NONE);
+        quota_init(&call->body.quota, call->api, head->encoded ? SPAN_LIT("encoded") : SPAN_NONE);
     if (call->excusable)
         call->body.excuse = (struct body_search){0};
     if (reads_stream(call)) {
-        stream_init_kind(&call->body.stream, call->api, status, kind, encoded);
-        settle_probe(call, status, kind);
+        stream_init_kind(&call->body.stream, call->api, head->status, head->kind, head->encoded);
+        settle_probe(call, head);
     }
     return feed(call, &call->body, SPAN_LIT(""));
 }
 
-bool shim_head(struct shim_call *call, unsigned status, struct span type, struct span encoding)
+bool shim_head(struct shim_call *call, unsigned status, struct span type, struct span encoding,
+               uint64_t first_byte_ns)
 {
+    const struct call_head head = {status, content_kind_of(type), !encoding_is_plain(encoding),
+                                   first_byte_ns};
     int saved = errno;
-    bool more = call_head(call, status, content_kind_of(type), !encoding_is_plain(encoding));
+    bool more = call_head(call, &head);
 
     errno = saved;
     return more;

@@ -77,6 +77,12 @@ static void apply_to_outcome(struct outcome_policy *outcome, enum config_option 
     case OPTION_connect_hang_after:
         outcome->connect_hang_after_ns = value->number;
         break;
+    case OPTION_slow_first_byte:
+        outcome->slow_first_byte_ns = value->number;
+        break;
+    case OPTION_stall_after:
+        outcome->stall_after_ns = value->number;
+        break;
     case OPTION_failure_status:
         outcome->failure_status = value->statuses;
         break;
@@ -165,6 +171,8 @@ void config_apply(struct policy *policy, enum config_option option, const struct
     case OPTION_timeout_after:
     case OPTION_hang_after:
     case OPTION_connect_hang_after:
+    case OPTION_slow_first_byte:
+    case OPTION_stall_after:
     case OPTION_failure_status:
     case OPTION_neutral_status:
         apply_to_outcome(&policy->outcome, option, value);

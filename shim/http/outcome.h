@@ -43,21 +43,26 @@ struct call_end {
     uint64_t age_ns; /* CLOCK_MONOTONIC, from the connect (or the send, on a kept connection) */
     uint32_t retry_after_ms; /* of the final head, 0 = none */
     bool quota_spent;        /* of a 429: its body says so (quota.h) */
+    uint64_t first_byte_ns;  /* from when the request could go to its answer's first byte (not a
+                                1xx's), or to the end where none came; 0: not told */
+    uint64_t silent_ns;      /* PHASE_BODY: from the peer's last byte to the end; 0: not told */
 };
 
 /* Why, for the log, `last_failure.class` of the status and the slot. Values are part of the table's
  * ABI: append only. */
 enum outcome_cause {
     CAUSE_NONE = 0,
-    CAUSE_STATUS = 1,       /* "status" */
-    CAUSE_CONNECT = 2,      /* "connect" */
-    CAUSE_HANDSHAKE = 3,    /* "handshake" */
-    CAUSE_BROKEN = 4,       /* "broken" */
-    CAUSE_TIMEOUT = 5,      /* "timeout" */
-    CAUSE_HANG = 6,         /* "hang" */
-    CAUSE_CONNECT_HANG = 7, /* "connect_hang" */
-    CAUSE_MANUAL = 8,       /* "manual" */
-    CAUSE_STREAM = 9,       /* "stream": an error inside the body of a good answer */
+    CAUSE_STATUS = 1,           /* "status" */
+    CAUSE_CONNECT = 2,          /* "connect" */
+    CAUSE_HANDSHAKE = 3,        /* "handshake" */
+    CAUSE_BROKEN = 4,           /* "broken" */
+    CAUSE_TIMEOUT = 5,          /* "timeout" */
+    CAUSE_HANG = 6,             /* "hang" */
+    CAUSE_CONNECT_HANG = 7,     /* "connect_hang" */
+    CAUSE_MANUAL = 8,           /* "manual" */
+    CAUSE_STREAM = 9,           /* "stream": an error inside the body of a good answer */
+    CAUSE_SLOW_FIRST_BYTE = 10, /* "slow_first_byte" */
+    CAUSE_STALL = 11,           /* "stall": given up in the body of a good answer, after silence */
 };
 const char *outcome_cause_name(enum outcome_cause cause); /* static; "unknown" for others */
 
@@ -90,6 +95,8 @@ struct outcome_policy {
     uint64_t timeout_after_ns;
     uint64_t hang_after_ns;
     uint64_t connect_hang_after_ns;
+    uint64_t slow_first_byte_ns; /* 0: never */
+    uint64_t stall_after_ns;     /* 0: never */
 };
 
 /* H takes connect, refusal, handshake; the first byte received is its success. M takes statuses,
@@ -103,10 +110,16 @@ struct outcome outcome_of(const struct call_end *end, const struct outcome_polic
 
 /* What a final head says of the model. */
 enum breaker_outcome outcome_of_status(unsigned status, const struct outcome_policy *policy);
+/* Did it come so late that its call fails, however good it is? */
+static inline bool outcome_is_late(uint64_t first_byte_ns, const struct outcome_policy *policy)
+{
+    return policy->slow_first_byte_ns > 0 && first_byte_ns > policy->slow_first_byte_ns;
+}
 
 /* The body of a good answer has the last word: however its connection ended, an error in it is the
  * provider's failure, the caller's own (neutral) or a rate limit (what a 429 is: neutral, but for
- * rate_limit = count), and a stream that said its end is a success. *outcome is of outcome_of(). */
+ * rate_limit = count), and a stream that said its end is a success, unless it began too late.
+ * *outcome is of outcome_of(). */
 void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum stream_state said,
                        const struct outcome_policy *policy);
 

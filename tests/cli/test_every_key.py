@@ -37,6 +37,8 @@ SAMPLES = {
     "timeout_after": ("8", "-8"),
     "hang_after": ("20", "20s"),
     "connect_hang_after": ("1", "90000"),
+    "slow_first_byte": ("2.5", "late"),
+    "stall_after": ("15", "-1"),
     "failure_status": ("418, 500-504", "500-400"),
     "neutral_status": ("501", "5xx"),
     "neutral_body": ("context_length_exceeded, too long", "too long,,none"),

@@ -49,6 +49,8 @@ static void defaults_without_a_file(void **state)
     assert_int_equal(policy.outcome.timeout_after_ns, UINT64_C(5000000000));
     assert_int_equal(policy.outcome.hang_after_ns, UINT64_C(30000000000));
     assert_int_equal(policy.outcome.connect_hang_after_ns, UINT64_C(3000000000));
+    assert_int_equal(policy.outcome.slow_first_byte_ns, 0);
+    assert_int_equal(policy.outcome.stall_after_ns, 0);
     for (unsigned status = 0; status < 1024; status++) {
         bool failure = status == 408 || status == 424 || status == 498 || status == 500 ||
                        (status >= 502 && status <= 504) || (status >= 520 && status <= 530);
@@ -86,7 +88,8 @@ static void every_key_reaches_its_place(void **state)
         "neutral_status = 500-502\nneutral_status = 404\n"
         "neutral_body = too long,b\nneutral_body = \"code\": 1\n"
         "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
-        "cooldown_on = 401\ncooldown_on = 502\nerror_code = no-go\n");
+        "cooldown_on = 401\ncooldown_on = 502\nerror_code = no-go\n"
+        "slow_first_byte = 0.75\nstall_after = 20\n");
     struct policy policy = policy_of(config, "h", NULL);
 
     assert_int_equal(config_match(config), MATCH_LISTED);
@@ -110,6 +113,8 @@ static void every_key_reaches_its_place(void **state)
     assert_int_equal(policy.outcome.timeout_after_ns, 0);
     assert_int_equal(policy.outcome.hang_after_ns, 1250000000);
     assert_int_equal(policy.outcome.connect_hang_after_ns, 1000);
+    assert_int_equal(policy.outcome.slow_first_byte_ns, 750000000);
+    assert_int_equal(policy.outcome.stall_after_ns, UINT64_C(20000000000));
     assert_true(status_set_has(&policy.outcome.failure_status, 501));
     assert_true(status_set_has(&policy.outcome.failure_status, 504));
     assert_false(status_set_has(&policy.outcome.failure_status, 502));

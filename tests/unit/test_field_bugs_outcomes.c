@@ -121,7 +121,7 @@ static void body_bug_13_a_context_length_error_opens(void)
         CHECK(call_status("m", i % 2 ? 400 : 413) == SHIM_ADMITTED);
         CHECK(call_status("behind-a-gateway", 500) == SHIM_ADMITTED);
         CHECK(chat(&call, "told-by-its-body") == SHIM_ADMITTED);
-        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE));
+        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE, 0));
         shim_watch(&call, SPAN_LIT("{\"error\":{\"code\":\"context_length_exceeded\"}}"));
         end_status(&call, 500);
     }
@@ -137,7 +137,7 @@ static void body_bug_13_a_context_length_error_opens(void)
 static void stream_that_says(const char *event)
 {
     CHECK(chat(&call, "m") == SHIM_ADMITTED);
-    if (shim_head(&call, 200, SPAN_LIT("text/event-stream"), SPAN_NONE))
+    if (shim_head(&call, 200, SPAN_LIT("text/event-stream"), SPAN_NONE, 0))
         shim_watch(&call, span_str(event));
     end_status(&call, 200);
 }

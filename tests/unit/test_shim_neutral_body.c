@@ -25,7 +25,7 @@ static struct call_end end_of(unsigned status)
 static void answer(unsigned status, struct span body, size_t piece)
 {
     const struct call_end end = end_of(status);
-    bool more = shim_head(&call, status, SPAN_LIT("application/json"), SPAN_NONE);
+    bool more = shim_head(&call, status, SPAN_LIT("application/json"), SPAN_NONE, 0);
 
     for (; more && body.len > 0; body = span_skip(body, piece))
         more = shim_watch(&call, span_of(body.ptr, body.len < piece ? body.len : piece));
@@ -56,7 +56,7 @@ static void body_excused_answers_open_nothing(void)
 static void body_without_texts_nothing_is_read(void)
 {
     CHECK(chat(&call, "m") == SHIM_ADMITTED);
-    CHECK(!shim_head(&call, 500, SPAN_LIT("application/json"), SPAN_NONE));
+    CHECK(!shim_head(&call, 500, SPAN_LIT("application/json"), SPAN_NONE, 0));
     shim_watch(&call, SPAN_LIT(TOO_LONG));
     end_status(&call, 500);
     CHECK(totals_of(KEY).failure == 1);
@@ -124,7 +124,7 @@ static void body_what_is_refused_comes_again(void)
 
     for (size_t cut = 0; cut <= body.len; cut++) {
         CHECK(chat(&call, "m") == SHIM_ADMITTED);
-        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE));
+        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE, 0));
         show(span_of(body.ptr, cut));
         show(span_of(body.ptr, cut));
         if (shim_watch_taken(&call, &watched)) {
@@ -134,7 +134,7 @@ static void body_what_is_refused_comes_again(void)
         end_status(&call, 500);
         CHECK(totals_of(KEY).neutral == cut + 1 && totals_of(KEY).failure == 0);
     }
-    CHECK(chat(&call, "m") == SHIM_ADMITTED && shim_head(&call, 500, SPAN_NONE, SPAN_NONE));
+    CHECK(chat(&call, "m") == SHIM_ADMITTED && shim_head(&call, 500, SPAN_NONE, SPAN_NONE, 0));
     show(body); /* never taken: the program knows nothing of it */
     end_status(&call, 500);
     CHECK(totals_of(KEY).failure == 1);
@@ -143,7 +143,7 @@ static void body_what_is_refused_comes_again(void)
 static void body_a_body_that_cannot_be_read_excuses_nothing(void)
 {
     CHECK(chat(&call, "m") == SHIM_ADMITTED);
-    CHECK(!shim_head(&call, 500, SPAN_NONE, SPAN_LIT("gzip")));
+    CHECK(!shim_head(&call, 500, SPAN_NONE, SPAN_LIT("gzip"), 0));
     shim_watch(&call, SPAN_LIT(TOO_LONG));
     end_status(&call, 500);
     CHECK(streak() == 1);
@@ -172,7 +172,7 @@ static void body_however_it_ends(void)
         end.kind = kinds[i];
         end.age_ns = 100 * CLOCK_NS_PER_S;
         CHECK(chat(&call, "m") == SHIM_ADMITTED);
-        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE));
+        CHECK(shim_head(&call, 500, SPAN_NONE, SPAN_NONE, 0));
         CHECK(!shim_watch(&call, SPAN_LIT(TOO_LONG)));
         shim_settle(&call, &end);
     }

@@ -14,7 +14,7 @@ static struct shim_call call;
 static void head(const char *type)
 {
     CHECK(shim_watches(&call));
-    CHECK(shim_head(&call, 200, span_str(type), SPAN_NONE));
+    CHECK(shim_head(&call, 200, span_str(type), SPAN_NONE, 0));
 }
 
 static void end_as(enum call_end_kind kind)
@@ -132,12 +132,12 @@ static void body_only_good_answers_of_llm_calls_are_watched(void)
     CHECK(open_path(&call, "/v1/files") == SHIM_READY);
     CHECK(shim_admit(&call) == SHIM_ADMITTED);
     CHECK(!shim_watches(&call));
-    CHECK(!shim_head(&call, 200, SPAN_LIT(EVENTS), SPAN_NONE));
+    CHECK(!shim_head(&call, 200, SPAN_LIT(EVENTS), SPAN_NONE, 0));
     CHECK(chat(&call, "m") == SHIM_ADMITTED);
-    CHECK(!shim_head(&call, 500, SPAN_LIT("application/json"), SPAN_NONE));
-    CHECK(!shim_head(&call, 200, SPAN_LIT("text/html"), SPAN_NONE));
-    CHECK(!shim_head(&call, 200, SPAN_NONE, SPAN_NONE));
-    CHECK(!shim_head(&call, 200, SPAN_LIT(EVENTS), SPAN_LIT("gzip")));
+    CHECK(!shim_head(&call, 500, SPAN_LIT("application/json"), SPAN_NONE, 0));
+    CHECK(!shim_head(&call, 200, SPAN_LIT("text/html"), SPAN_NONE, 0));
+    CHECK(!shim_head(&call, 200, SPAN_NONE, SPAN_NONE, 0));
+    CHECK(!shim_head(&call, 200, SPAN_LIT(EVENTS), SPAN_LIT("gzip"), 0));
     CHECK(!shim_watch(&call, SPAN_LIT(OVERLOADED)));
     end_status(&call, 200);
     CHECK(totals_of(MODEL_KEY).success == 1);
@@ -229,7 +229,7 @@ static void body_a_neutral_end_leaves_it_on_trial(void)
 static void body_what_is_no_stream_settles_at_its_end(void)
 {
     probe();
-    CHECK(shim_head(&call, 200, SPAN_LIT("application/json"), SPAN_NONE));
+    CHECK(shim_head(&call, 200, SPAN_LIT("application/json"), SPAN_NONE, 0));
     CHECK(shim_is_probe(&call));
     shim_watch(&call, SPAN_LIT("{\"error\":{\"code\":502}}"));
     end_as(END_COMPLETE);
@@ -239,7 +239,7 @@ static void body_what_is_no_stream_settles_at_its_end(void)
 static void body_a_bad_head_closes_nothing(void)
 {
     probe();
-    CHECK(!shim_head(&call, 503, SPAN_LIT(EVENTS), SPAN_NONE));
+    CHECK(!shim_head(&call, 503, SPAN_LIT(EVENTS), SPAN_NONE, 0));
     CHECK(shim_is_probe(&call));
     end_status(&call, 503);
     CHECK(chat(&call, "m") == SHIM_REFUSED);
