@@ -176,7 +176,8 @@ static void begin(struct easy *easy)
 {
     curl_call_restore(easy); /* left by a transfer whose end passed us by */
     easy->answered = easy->rerouted = easy->superseded = false;
-    easy->paused = easy->fails_over = false;
+    easy->paused = easy->held = easy->fails_over = false;
+    easy->headed = easy->sees_body = false;
     easy->body_shown = 0;
     easy->source.known = false;
     easy->url_doubtful |= easy->options.value[SHADOW_CURLU].pointer != NULL;

@@ -75,7 +75,10 @@ struct span curl_mime_model(const struct easy *easy);
 /* Its part; NULL where there is none that we saw made. */
 curl_mimepart *curl_mime_model_part(const struct easy *easy);
 
-/* curl_facts.c: how far a transfer is, or how it ended, in the door's words. */
+/* curl_facts.c: what getinfo tells; 0: nothing, or less than that. */
+long curl_facts_long(const struct easy *easy, CURLINFO info);
+uint64_t curl_facts_offset(const struct easy *easy, CURLINFO info);
+/* How far a transfer is, or how it ended, in the door's words. */
 struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);
 /* Did a byte of a request leave? */
@@ -84,6 +87,14 @@ bool curl_facts_sent(const struct easy *easy);
 bool curl_facts_redirected_away(const struct easy *easy);
 /* Does it have, or look for, a connection: no longer in its multi's queue? */
 bool curl_facts_left_queue(const struct easy *easy);
+
+/* curl_slow.c. Of an answer whose final head is there, how long its first byte took; 0 where that
+ * is not asked for. */
+uint64_t curl_slow_first_byte(const struct easy *easy);
+/* The application has taken some of the body, or lets it come again. */
+void curl_slow_hear(struct easy *easy);
+/* Adds it all to the end of a transfer that took so long. */
+void curl_slow_tell(const struct easy *easy, struct call_end *end, uint64_t total_ns);
 
 /* curl_credential.c: tells the door of the credential of the call that was opened. */
 void curl_credential_tell(struct easy *easy);

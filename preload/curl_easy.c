@@ -205,7 +205,10 @@ CURLcode hook_easy_pause(real_t real, CURL *handle, int bitmask)
 {
     struct easy *easy = easymap_easy(handle);
 
-    if (easy)
+    if (easy) {
         easy->paused = (bitmask & CURLPAUSE_ALL) != 0;
+        easy->held |= !easy->headed;
+        GUARD_ERRNO(curl_slow_hear(easy)); /* nothing could come until now */
+    }
     return real->easy_pause(handle, bitmask);
 }

@@ -12,14 +12,14 @@
 
 /* --- what libcurl tells ------------------------------------------------------------------- */
 
-static long info_long(const struct easy *easy, CURLINFO info)
+long curl_facts_long(const struct easy *easy, CURLINFO info)
 {
     long value = 0;
 
     return easy->real->easy_getinfo(easy->handle, info, &value) == CURLE_OK ? value : 0;
 }
 
-static uint64_t info_offset(const struct easy *easy, CURLINFO info)
+uint64_t curl_facts_offset(const struct easy *easy, CURLINFO info)
 {
     curl_off_t value = 0;
 
@@ -45,7 +45,7 @@ static uint16_t final_status(const struct easy *easy, long status, CURLcode resu
         return 0;
     if (ended_by_head(result))
         return (uint16_t)status;
-    if (status / 100 == 3 && info_long(easy, CURLINFO_REDIRECT_COUNT) > 0)
+    if (status / 100 == 3 && curl_facts_long(easy, CURLINFO_REDIRECT_COUNT) > 0)
         return 0;
     if (status == 401 && (auth & ~(long)CURLAUTH_BASIC) != 0)
         return 0;
@@ -58,32 +58,33 @@ static uint16_t final_status(const struct easy *easy, long status, CURLcode resu
  */
 static bool is_connected(const struct easy *easy)
 {
-    return info_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ||
-           info_long(easy, CURLINFO_LOCAL_PORT) > 0;
+    return curl_facts_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ||
+           curl_facts_long(easy, CURLINFO_LOCAL_PORT) > 0;
 }
 
 static enum call_phase phase_of(const struct easy *easy, uint16_t status)
 {
     if (status != 0)
         return PHASE_BODY;
-    if (info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) > 0 && is_connected(easy))
+    if (curl_facts_offset(easy, CURLINFO_PRETRANSFER_TIME_T) > 0 && is_connected(easy))
         return PHASE_WAITING;
-    return info_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ? PHASE_HANDSHAKE : PHASE_CONNECTING;
+    return curl_facts_offset(easy, CURLINFO_CONNECT_TIME_T) > 0 ? PHASE_HANDSHAKE
+                                                                : PHASE_CONNECTING;
 }
 
 /* It waited in the multi's queue, or for its name, and never had a socket. */
 static bool never_connected(const struct easy *easy)
 {
-    return info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 &&
-           info_offset(easy, CURLINFO_CONNECT_TIME_T) == 0 &&
-           info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) == 0;
+    return curl_facts_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) == 0 &&
+           curl_facts_offset(easy, CURLINFO_CONNECT_TIME_T) == 0 &&
+           curl_facts_offset(easy, CURLINFO_PRETRANSFER_TIME_T) == 0;
 }
 
 /* Until a proxy has let us through, all trouble is between it and us. One for plain http never says
  * that it did: before the head it may be its doing that the exchange broke. */
 static bool at_the_proxy(const struct easy *easy, enum call_end_kind kind, enum call_phase phase)
 {
-    long tunnel = info_long(easy, CURLINFO_HTTP_CONNECTCODE);
+    long tunnel = curl_facts_long(easy, CURLINFO_HTTP_CONNECTCODE);
 
     if (tunnel != 0)
         return tunnel / 100 != 2;
@@ -98,7 +99,7 @@ bool curl_facts_redirected_away(const struct easy *easy)
     bool away = false;
 
     if (easy->options.value[SHADOW_FOLLOWLOCATION].number == 0 ||
-        info_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
+        curl_facts_long(easy, CURLINFO_REDIRECT_COUNT) == 0)
         return false;
     const char *url = curl_url_under_way(easy, &owned);
     easy->real->easy_getinfo(easy->handle, CURLINFO_EFFECTIVE_URL, &effective);
@@ -182,7 +183,7 @@ static enum call_end_kind kind_of(const struct easy *easy, CURLcode result, uint
     case CURLE_QUIC_CONNECT_ERROR:
         return END_CONNECT;
     case CURLE_COULDNT_CONNECT:
-        return is_local_errno(info_long(easy, CURLINFO_OS_ERRNO)) ? END_LOCAL : END_CONNECT;
+        return is_local_errno(curl_facts_long(easy, CURLINFO_OS_ERRNO)) ? END_LOCAL : END_CONNECT;
     case CURLE_SSL_CONNECT_ERROR:
         return handshake_was_cut(easy) ? END_HANDSHAKE : END_LOCAL;
     case CURLE_OPERATION_TIMEDOUT:
@@ -192,9 +193,9 @@ static enum call_end_kind kind_of(const struct easy *easy, CURLcode result, uint
     case CURLE_ABORTED_BY_CALLBACK:
         return END_ABORTED;
     case CURLE_UNSUPPORTED_PROTOCOL: /* a reply that is no HTTP, if a request was sent at all */
-        return info_offset(easy, CURLINFO_PRETRANSFER_TIME_T) == 0  ? END_LOCAL
-               : info_long(easy, CURLINFO_RESPONSE_CODE) / 100 == 3 ? END_COMPLETE
-                                                                    : END_BROKEN;
+        return curl_facts_offset(easy, CURLINFO_PRETRANSFER_TIME_T) == 0  ? END_LOCAL
+               : curl_facts_long(easy, CURLINFO_RESPONSE_CODE) / 100 == 3 ? END_COMPLETE
+                                                                          : END_BROKEN;
     case CURLE_WEIRD_SERVER_REPLY:
     case CURLE_HTTP2:
     case CURLE_HTTP2_STREAM:
@@ -231,10 +232,10 @@ static enum call_end_kind behind_the_proxy(const struct easy *easy, enum call_en
  * name begins behind the queue; what a total counts, before it. */
 static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
 {
-    uint64_t before = info_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
+    uint64_t before = curl_facts_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
 
     if (easy->real->version >= 0x080600)
-        before += info_offset(easy, INFO_QUEUE_TIME) * 1000;
+        before += curl_facts_offset(easy, INFO_QUEUE_TIME) * 1000;
     else if (easy->multi && easy->multi->queues)
         return easy->left_queue_ns ? clock_system.mono_ns() - easy->left_queue_ns : 0;
     return total_ns > before ? total_ns - before : 0;
@@ -242,7 +243,7 @@ static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
 
 bool curl_facts_sent(const struct easy *easy)
 {
-    return info_long(easy, CURLINFO_REQUEST_SIZE) > 0;
+    return curl_facts_long(easy, CURLINFO_REQUEST_SIZE) > 0;
 }
 
 bool curl_facts_left_queue(const struct easy *easy)
@@ -284,7 +285,7 @@ static uint32_t retry_after_ms(const struct easy *easy)
 
     if (said.ms.ptr || said.amz.ptr || said.after.ptr)
         return shim_retry_after_ms(&said);
-    seconds = info_offset(easy, CURLINFO_RETRY_AFTER);
+    seconds = curl_facts_offset(easy, CURLINFO_RETRY_AFTER);
     return seconds < UINT32_MAX / 1000 ? (uint32_t)seconds * 1000 : UINT32_MAX;
 }
 
@@ -292,22 +293,24 @@ static struct call_end end_of(const struct easy *easy, enum call_end_kind kind, 
                               uint64_t total_ns)
 {
     enum call_phase phase = phase_of(easy, status);
-
-    return (struct call_end){
+    struct call_end end = {
         .kind = behind_the_proxy(easy, kind, phase),
         .phase = phase,
         .status = status,
-        .byte_received = status != 0 || info_long(easy, CURLINFO_RESPONSE_CODE) > 0,
+        .byte_received = status != 0 || curl_facts_long(easy, CURLINFO_RESPONSE_CODE) > 0,
         .paused = easy->paused,
         .redirected_away = curl_facts_redirected_away(easy),
         .age_ns = age_of(easy, total_ns),
         .retry_after_ms = status >= 400 ? retry_after_ms(easy) : 0,
     };
+
+    curl_slow_tell(easy, &end, total_ns);
+    return end;
 }
 
 struct call_end curl_facts_end(struct easy *easy, CURLcode result)
 {
-    long status = info_long(easy, CURLINFO_RESPONSE_CODE);
+    long status = curl_facts_long(easy, CURLINFO_RESPONSE_CODE);
     uint16_t last;
 
     if (result == CURLE_OK && status / 100 == 2) /* the healthy path: a good head has no age */
@@ -315,10 +318,11 @@ struct call_end curl_facts_end(struct easy *easy, CURLcode result)
                                  .phase = PHASE_BODY,
                                  .status = (uint16_t)status,
                                  .byte_received = true,
-                                 .redirected_away = curl_facts_redirected_away(easy)};
+                                 .redirected_away = curl_facts_redirected_away(easy),
+                                 .first_byte_ns = curl_slow_first_byte(easy)};
     last = final_status(easy, status, result);
     return end_of(easy, kind_of(easy, result, last), last,
-                  info_offset(easy, CURLINFO_TOTAL_TIME_T) * 1000);
+                  curl_facts_offset(easy, CURLINFO_TOTAL_TIME_T) * 1000);
 }
 
 /* libcurl's own total is as old as its last step; ours is not. */
@@ -327,8 +331,8 @@ struct call_end curl_facts_abandoned(struct easy *easy)
     /* Nothing ran since it was added: what getinfo tells is of the transfer before. */
     if (easy->multi && easy->added_round == easy->multi->rounds)
         return (struct call_end){.kind = END_UNSENT};
-    uint16_t status =
-        final_status(easy, info_long(easy, CURLINFO_RESPONSE_CODE), CURLE_ABORTED_BY_CALLBACK);
+    uint16_t status = final_status(easy, curl_facts_long(easy, CURLINFO_RESPONSE_CODE),
+                                   CURLE_ABORTED_BY_CALLBACK);
 
     return end_of(easy, never_connected(easy) ? END_UNSENT : END_ABORTED, status,
                   clock_system.mono_ns() - easy->started_ns);

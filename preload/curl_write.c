@@ -33,6 +33,8 @@ static void take_head(struct easy *easy)
     const char *type = NULL;
 
     easy->headed = true;
+    easy->listens = shim_times_silence(easy->active);
+    uint64_t first_byte_ns = curl_slow_first_byte(easy);
     if (curl_facts_redirected_away(easy)) /* another host's says nothing of the first */
         return;
     easy->real->easy_getinfo(easy->handle, CURLINFO_RESPONSE_CODE, &status);
@@ -40,8 +42,8 @@ static void take_head(struct easy *easy)
     if (shim_is_probe(easy->active))
         shim_received(easy->active);
     /* An encoded body is decoded here, or is noise in which no event is found. */
-    easy->watching =
-        shim_head(easy->active, (unsigned)status, type ? span_str(type) : SPAN_NONE, SPAN_NONE, 0);
+    easy->watching = shim_head(easy->active, (unsigned)status, type ? span_str(type) : SPAN_NONE,
+                               SPAN_NONE, first_byte_ns);
 }
 
 static void look_ahead(struct easy *easy, struct span bytes, struct shim_watched *watched)
@@ -65,6 +67,7 @@ static size_t write_watched(char *bytes, size_t size, size_t count, void *data)
         easy->paused = true;
     else if (easy->watching)
         easy->watching = shim_watch_taken(easy->active, &watched);
+    curl_slow_hear(easy); /* only now: the application may have taken its time */
     return taken;
 }
 
@@ -80,19 +83,21 @@ void curl_write_watch(struct easy *easy)
     const struct curl_options *options = &easy->options;
     const curl_write_callback watched = write_watched;
 
+    easy->headed = easy->watching = easy->listens = easy->sees_body = false;
     if (options->no_body || options->value[SHADOW_CONNECT_ONLY].number != 0 ||
         shows_heads(options->value))
         return;
-    easy->headed = easy->watching = false;
     curl_call_override(easy, SHADOW_WRITEDATA, easy);
     if (options->value[SHADOW_WRITEDATA].overridden)
         curl_call_override(easy, SHADOW_WRITEFUNCTION, (void *)watched);
+    easy->sees_body = options->value[SHADOW_WRITEFUNCTION].overridden;
 }
 
 void curl_write_leave(struct easy *easy)
 {
     curl_options_put_back(&easy->options, easy->real, easy->handle, SHADOW_WRITEFUNCTION);
     curl_options_put_back(&easy->options, easy->real, easy->handle, SHADOW_WRITEDATA);
+    easy->sees_body = false;
 }
 
 void curl_write_note(struct easy *easy, CURLoption option)

@@ -69,6 +69,10 @@ struct easy {
     bool paused;
     bool headed, watching; /* of the body that our write callback sees: its head is known; the door
                               wants more of it */
+    bool sees_body;        /* our write callback stands there */
+    bool listens;          /* and notes when it was called last, in heard_ns */
+    bool held;             /* the application paused it, or went on, before its body began */
+    uint64_t heard_ns;     /* CLOCK_MONOTONIC, when the application had taken what came last */
     struct easy *next_unread; /* in multi->unread, while `done_unread` */
     bool done_unread;
     bool stranded;               /* libcurl did not take it back for our answer: ours to remove */

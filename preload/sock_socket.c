@@ -90,3 +90,14 @@ uint64_t sock_socket_unread(int fd)
 
     return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0 ? (uint64_t)unread : 0;
 }
+
+uint64_t sock_socket_idle_ns(int fd)
+{
+    struct tcp_info info = {.tcpi_state = 0};
+    socklen_t size = sizeof info;
+
+    return real_sock()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+                   size >= offsetof(struct tcp_info, tcpi_last_ack_recv)
+               ? info.tcpi_last_data_recv * UINT64_C(1000000)
+               : 0;
+}

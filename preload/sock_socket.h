@@ -24,4 +24,7 @@ uint64_t sock_socket_received(int fd);
 /* Of them, those that nobody has read yet. */
 uint64_t sock_socket_unread(int fd);
 
+/* How long ago its peer sent something; 0: just now, or the kernel does not tell. */
+uint64_t sock_socket_idle_ns(int fd);
+
 #endif

@@ -175,6 +175,8 @@ bool shim_watches(const struct shim_call *call);
  * layer that is told no reads no clock for it. */
 bool shim_times_first_byte(const struct shim_call *call);
 bool shim_times_silence(const struct shim_call *call);
+/* Did it take too long? A layer may want to look closer then. */
+bool shim_is_late(const struct shim_call *call, uint64_t first_byte_ns);
 
 /* The final head, not a redirect's that is followed: its Content-Type and Content-Encoding,
  * SPAN_NONE where there is none, or where the layer gets the body decoded; and how long its first

@@ -23,6 +23,12 @@ bool shim_times_first_byte(const struct shim_call *shim_call)
            call_outcome_policy(call_of_const(shim_call))->slow_first_byte_ns > 0;
 }
 
+bool shim_is_late(const struct shim_call *shim_call, uint64_t first_byte_ns)
+{
+    return shim_watches(shim_call) &&
+           outcome_is_late(first_byte_ns, call_outcome_policy(call_of_const(shim_call)));
+}
+
 bool shim_times_silence(const struct shim_call *shim_call)
 {
     return shim_watches(shim_call) &&

@@ -1,0 +1,77 @@
+"""slow_pycurl.py HOW URL MODEL SECONDS: a pycurl call that ends, or is given up, in a way of its own.
+
+HOW: timeout (of easy), multi-timeout, low-speed (gives up by itself, in whole seconds), remove (from its multi, SECONDS
+after the last byte), paused and resumed (its write callback pauses it, for good or for SECONDS, until a time-out), slow
+(its write callback takes SECONDS, then a time-out), heads (they come by that callback, too; a time-out). Prints the
+libcurl code, -1 for a removed one, and the status.
+"""
+
+import json
+import sys
+import time
+
+import pycurl
+
+how, url, model, seconds = *sys.argv[1:4], float(sys.argv[4])
+multi, handle = pycurl.CurlMulti(), pycurl.Curl()
+last = time.monotonic()  # a byte came
+pauses = 0
+
+
+def write(data):
+    global last, pauses
+    if how in ("paused", "resumed") and not pauses:
+        pauses += 1
+        return pycurl.WRITEFUNC_PAUSE
+    if how == "slow":
+        time.sleep(seconds)
+    last = time.monotonic()
+
+
+handle.setopt(pycurl.URL, url)
+handle.setopt(pycurl.COPYPOSTFIELDS, json.dumps({"messages": [], "model": model}))
+handle.setopt(pycurl.WRITEFUNCTION, write)
+handle.setopt(pycurl.HEADER, how == "heads")
+if how == "low-speed":
+    handle.setopt(pycurl.LOW_SPEED_LIMIT, 10)
+    handle.setopt(pycurl.LOW_SPEED_TIME, round(seconds))
+elif how != "remove":
+    handle.setopt(pycurl.TIMEOUT_MS, int(seconds * 1000) + (0 if how.endswith("timeout") else 200))
+
+
+def finish():
+    running, until = 1, time.monotonic() + seconds
+    while running:
+        _, running = multi.perform()
+        multi.select(0.02)
+        if how == "remove" and time.monotonic() > last + seconds:
+            return -1
+        if how == "resumed" and pauses == 1 and time.monotonic() > until:
+            pauses_over()
+    _, good, bad = multi.info_read()
+    return 0 if good else bad[0][1]
+
+
+def pauses_over():
+    global pauses
+    pauses += 1
+    handle.pause(pycurl.PAUSE_CONT)
+
+
+def perform():
+    try:
+        handle.perform()
+        return 0
+    except pycurl.error as error:
+        return error.args[0]
+
+
+if how in ("timeout", "low-speed"):
+    code = perform()
+else:
+    multi.add_handle(handle)
+    code = finish()
+status = handle.getinfo(pycurl.RESPONSE_CODE)
+if how not in ("timeout", "low-speed"):
+    multi.remove_handle(handle)
+print(code, status)
