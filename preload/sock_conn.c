@@ -181,13 +181,13 @@ void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end)
 
 /* Is it another socket's end by now, or was it answered past our hooks? libc's stdio reads from
  * within, a child or another number may have read, and what came and was never looked at is no
- * hang. With a head in hand a close asks nothing: the status has said it. The kernel counts a FIN
- * as a byte. */
+ * hang. With a head in hand a close asks nothing, unless it may be told as a stall: the status has
+ * said it. The kernel counts a FIN as a byte. */
 static bool is_doubtful(const struct sock_conn *conn, int fd, enum sock_end end)
 {
     bool headed = conn->flow && shim_flow_has_head(&conn->flow->flow);
 
-    if (headed && end == SOCK_END_CLOSE)
+    if (headed && end == SOCK_END_CLOSE && !shim_flow_listens(&conn->flow->flow))
         return false;
     if (!sock_conn_same_socket(conn, fd))
         return true;
@@ -206,6 +206,9 @@ void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
 {
     if (waits(conn) && is_doubtful(conn, fd, end))
         end = SOCK_END_DROP;
+    else if (end == SOCK_END_CLOSE && conn->flow && shim_flow_listens(&conn->flow->flow) &&
+             sock_socket_unread(fd) > 0)
+        shim_flow_unread(&conn->flow->flow); /* the peer was not silent, the program did not look */
     sock_conn_let_go(conn, fd, end);
 }
 

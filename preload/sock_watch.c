@@ -132,6 +132,7 @@ void sock_write_end(struct sock_write *write)
             write->conn = NULL;
     } else {
         write->allowed = allowed;
+        write->timed = shim_flow_times(&conn->flow->flow);
         leave_or_answer(conn, write->fd);
     }
 }
@@ -172,7 +173,7 @@ struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t coun
     return write;
 }
 
-/* It went otherwise than reckoned, or tells of the connect. */
+/* It went otherwise than reckoned, or tells of the connect, or when it was done matters. */
 static void note_write(const struct sock_write *write, ssize_t result, int error)
 {
     struct sock_conn *conn = sock_conn_lock_again(write->fd, write->conn, write->generation);
@@ -192,6 +193,8 @@ static void note_write(const struct sock_write *write, ssize_t result, int error
             shim_flow_unsent(&conn->flow->flow, write->allowed - sent);
         if (result < 0 && !is_passing(error))
             conn->flow->flow.send_failed = true; /* what it still has to say is to be read yet */
+        if (write->timed)
+            shim_flow_sent(&conn->flow->flow);
     }
     leave_or_answer(conn, write->fd);
 }
@@ -203,7 +206,7 @@ ssize_t sock_write_done(const struct sock_write *write, ssize_t result)
 
     if (!write->conn)
         return result;
-    if (!all || write->connecting)
+    if (!all || write->connecting || write->timed)
         GUARD_ERRNO(note_write(write, result, error));
     return all ? (ssize_t)write->offered : result;
 }
@@ -296,6 +299,8 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
         if (!sock_conn_unfollow(conn, fd))
             return;
     } else {
+        if (shim_flow_is_late(&conn->flow->flow)) /* or the program looks for it late */
+            shim_flow_lay(&conn->flow->flow, sock_socket_idle_ns(fd));
         show_received(conn, parts, count, len);
         if (conn->flow->flow.state == SHIM_FLOW_LOST && !sock_conn_unfollow(conn, fd))
             return;

@@ -23,6 +23,7 @@ struct sock_write {
     unsigned generation;
     int fd;
     bool connecting;
+    bool timed;       /* the flow wants to know when it was done */
     bool blind;       /* no peer yet: its bytes are not looked at, they cannot leave */
     uint64_t offered; /* bytes that the program gave */
     uint64_t allowed; /* of them, so many may leave */

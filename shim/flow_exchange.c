@@ -14,11 +14,11 @@ void flow_lose(struct shim_flow *flow)
     flow->state = SHIM_FLOW_LOST;
 }
 
-static struct shim_exchange *exchange_numbered(struct shim_flow *flow, uint64_t number)
+static struct shim_exchange *exchange_numbered(const struct shim_flow *flow, uint64_t number)
 {
     for (unsigned i = 0; i < SHIM_FLOW_DEPTH; i++)
         if (flow->numbers[i] == number)
-            return &flow->exchanges[i];
+            return (struct shim_exchange *)&flow->exchanges[i];
     return NULL;
 }
 
@@ -27,9 +27,14 @@ static uint64_t *number_of(struct shim_flow *flow, const struct shim_exchange *e
     return &flow->numbers[exchange - flow->exchanges];
 }
 
-struct shim_exchange *flow_oldest(struct shim_flow *flow)
+struct shim_exchange *flow_oldest(const struct shim_flow *flow)
 {
     return exchange_numbered(flow, flow->responses + 1);
+}
+
+struct shim_exchange *flow_newest(const struct shim_flow *flow)
+{
+    return flow->requests > 0 ? exchange_numbered(flow, flow->requests) : NULL;
 }
 
 /* --- requests ------------------------------------------------------------------------------------
@@ -119,10 +124,13 @@ void flow_open(struct shim_flow *flow)
     *number_of(flow, exchange) = ++flow->requests;
     exchange->head_only = span_eq(span_of(head->method, head->method_len), SPAN_LIT("HEAD"));
     exchange->proxied = head->absolute && !is_for_peer(flow, head);
-    exchange->asked = exchange->received = false;
+    exchange->asked = exchange->received = exchange->times = false;
+    exchange->first_byte_ns = 0;
     enum shim_need need = open_call(flow, exchange);
-    if (need != SHIM_UNCOVERED)
+    if (need != SHIM_UNCOVERED) {
         tell_credential(&exchange->call, head);
+        exchange->due_ns = call_of(&exchange->call)->admitted_ns;
+    }
     exchange->decided = need != SHIM_NEEDS_BODY;
     exchange->judged = need != SHIM_UNCOVERED;
     flow->uploading = exchange->judged ? exchange : NULL;
@@ -138,6 +146,12 @@ static void refuse(struct shim_flow *flow, struct shim_exchange *exchange)
     flow->answered = 0;
 }
 
+static void note_times(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    exchange->times = shim_times_first_byte(&exchange->call);
+    flow->times |= exchange->times;
+}
+
 void flow_ask(struct shim_flow *flow, struct shim_exchange *exchange)
 {
     struct shim_call *connect = flow->connect;
@@ -146,6 +160,8 @@ void flow_ask(struct shim_flow *flow, struct shim_exchange *exchange)
     if ((connect && shim_admitted(connect) ? shim_admit_connected(&exchange->call, connect)
                                            : shim_admit(&exchange->call)) == SHIM_REFUSED)
         refuse(flow, exchange);
+    else
+        note_times(flow, exchange);
 }
 
 void flow_body(struct shim_flow *flow, struct span payload, bool last)
@@ -161,6 +177,8 @@ void flow_body(struct shim_flow *flow, struct span payload, bool last)
     else if (shim_model_pending(&exchange->call) &&
              shim_admit_model(&exchange->call) == SHIM_REFUSED)
         refuse(flow, exchange);
+    else
+        note_times(flow, exchange);
 }
 
 /* --- responses -----------------------------------------------------------------------------------
@@ -170,7 +188,7 @@ void flow_await_response(struct shim_flow *flow)
 {
     http_head_init_response(&flow->response);
     flow->in_response = false;
-    flow->watches = false;
+    flow->watches = flow->listens = false;
 }
 
 void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
@@ -184,20 +202,54 @@ void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange)
     }
 }
 
+/* Never 0, which is for none. */
+static uint64_t waited(const struct shim_exchange *exchange, uint64_t until)
+{
+    return until > exchange->due_ns ? until - exchange->due_ns : 1;
+}
+
+void flow_head_begins(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    if (exchange->times)
+        exchange->first_byte_ns = waited(exchange, process_clock->boot_ns() - flow->lain_ns);
+    flow->lain_ns = 0;
+}
+
+/* Only of a good answer it matters. */
+static bool is_listened_to(const struct shim_exchange *exchange, unsigned status)
+{
+    return shim_times_silence(&exchange->call) &&
+           outcome_of_status(status, call_outcome_policy(call_of_const(&exchange->call))) ==
+               BREAKER_SUCCESS;
+}
+
 void flow_head(struct shim_flow *flow, struct shim_exchange *exchange)
 {
     const struct http_head_facts *head = &flow->response.facts;
-
     const struct call_head told = {head->status, (enum content_kind)head->content, head->encoded,
-                                   0};
+                                   exchange->first_byte_ns};
 
     flow->watches = exchange->judged && call_head(&exchange->call, &told);
+    flow->listens = exchange->judged && is_listened_to(exchange, head->status);
 }
 
 /* A clock is asked only where it can matter. */
 static uint32_t retry_ms_of(const struct http_head_facts *head)
 {
     return http_head_retry_ms(head, head->retry_is_date ? process_clock->wall_ms() / 1000 : 0);
+}
+
+/* Who gave up before all of the request had left waited for nothing yet. */
+static void tell_slowness(const struct shim_flow *flow, const struct shim_exchange *exchange,
+                          struct call_end *end)
+{
+    uint64_t now = process_clock->boot_ns();
+
+    if (exchange->times && end->phase == PHASE_WAITING && end->first_byte_ns == 0 &&
+        !shim_flow_sends(flow))
+        end->first_byte_ns = waited(exchange, now);
+    if (flow->listens)
+        end->silent_ns = now - flow->heard_ns;
 }
 
 void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum call_end_kind kind,
@@ -210,12 +262,16 @@ void flow_settle(struct shim_flow *flow, struct shim_exchange *exchange, enum ca
         .status = flow->in_response || head->status == 101 ? head->status : 0,
         .byte_received = exchange->received && !exchange->proxied,
         .retry_after_ms = flow->in_response ? retry_ms_of(head) : 0,
+        .first_byte_ns = exchange->first_byte_ns,
     };
 
     if (!exchange->judged)
         return;
-    if (kind != END_COMPLETE) /* hangs are told by it */
+    if (kind != END_COMPLETE) { /* hangs are told by it */
         end.age_ns = shim_age_ns(&exchange->call);
+        if (exchange->times || flow->listens)
+            tell_slowness(flow, exchange, &end);
+    }
     shim_settle(&exchange->call, &end);
 }
 
@@ -227,4 +283,6 @@ void flow_answered(struct shim_flow *flow, struct shim_exchange *exchange)
     *number_of(flow, exchange) = 0;
     flow->responses++;
     flow_await_response(flow);
+    if (flow->times && (exchange = flow_oldest(flow))) /* it stood behind this one */
+        exchange->due_ns = process_clock->boot_ns();
 }

@@ -10,7 +10,9 @@
 void flow_lose(struct shim_flow *flow);
 
 /* The one that the next byte from the peer is for; NULL: none. */
-struct shim_exchange *flow_oldest(struct shim_flow *flow);
+struct shim_exchange *flow_oldest(const struct shim_flow *flow);
+/* The one whose request began last; NULL: it is answered. */
+struct shim_exchange *flow_newest(const struct shim_flow *flow);
 
 /* A request's head is there: opens its call. Loses the flow when there are too many. */
 void flow_open(struct shim_flow *flow);
@@ -21,6 +23,8 @@ void flow_ask(struct shim_flow *flow, struct shim_exchange *exchange);
 
 void flow_await_response(struct shim_flow *flow);
 void flow_first_byte(struct shim_flow *flow, struct shim_exchange *exchange);
+/* The same of a head, which may be that of a 1xx: the last one counts. */
+void flow_head_begins(struct shim_flow *flow, struct shim_exchange *exchange);
 /* The final head of its response is there. */
 void flow_head(struct shim_flow *flow, struct shim_exchange *exchange);
 /* Its response is whole: settles, makes room. */

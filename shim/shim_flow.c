@@ -1,12 +1,15 @@
 #include "shim_flow.h"
 
 #include "flow_exchange.h"
+#include "process.h"
 
 void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
                     struct shim_call *connect)
 {
     flow->state = SHIM_FLOW_FOLLOWED;
     flow->in_request = flow->in_response = flow->send_failed = flow->diverted = false;
+    flow->times = false;
+    flow->lain_ns = 0;
     flow->port = port;
     flow->host = host;
     flow->connect = connect;
@@ -124,6 +127,14 @@ void shim_flow_unsent(struct shim_flow *flow, uint64_t count)
         flow->ahead += count;
 }
 
+void shim_flow_sent(struct shim_flow *flow)
+{
+    struct shim_exchange *exchange = flow_newest(flow);
+
+    if (exchange && exchange->times)
+        exchange->due_ns = process_clock->boot_ns();
+}
+
 uint64_t shim_flow_seen(const struct shim_flow *flow)
 {
     return flow->ahead;
@@ -145,6 +156,7 @@ static void take_head(struct shim_flow *flow, struct shim_exchange *exchange)
         flow_settle(flow, exchange, END_COMPLETE, PHASE_BODY);
         flow_lose(flow);
     } else if (status < 200) {
+        exchange->first_byte_ns = 0;
         flow_await_response(flow);
     } else {
         http_body_init_response(&flow->response_body, &flow->response.facts, exchange->head_only);
@@ -184,6 +196,11 @@ static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchang
     return taken;
 }
 
+static bool is_head_to_come(const struct shim_flow *flow)
+{
+    return !flow->in_response && flow->response.total == 0;
+}
+
 void shim_flow_received(struct shim_flow *flow, struct span bytes)
 {
     while (bytes.len > 0 && flow->state != SHIM_FLOW_LOST) {
@@ -196,8 +213,32 @@ void shim_flow_received(struct shim_flow *flow, struct span bytes)
         }
         if (!exchange->received)
             flow_first_byte(flow, exchange);
+        if (is_head_to_come(flow))
+            flow_head_begins(flow, exchange);
         bytes = span_skip(bytes, receive_some(flow, exchange, bytes));
     }
+    if (flow->listens)
+        flow->heard_ns = process_clock->boot_ns();
+}
+
+bool shim_flow_is_late(const struct shim_flow *flow)
+{
+    const struct shim_exchange *exchange =
+        flow->times && is_head_to_come(flow) ? flow_oldest(flow) : NULL;
+    uint64_t now = exchange && exchange->times ? process_clock->boot_ns() : 0;
+
+    return now > 0 && now > exchange->due_ns &&
+           shim_is_late(&exchange->call, now - exchange->due_ns);
+}
+
+void shim_flow_lay(struct shim_flow *flow, uint64_t ns)
+{
+    flow->lain_ns = ns;
+}
+
+void shim_flow_unread(struct shim_flow *flow)
+{
+    flow->heard_ns = process_clock->boot_ns();
 }
 
 /* Is everything before it answered? */
@@ -225,8 +266,7 @@ bool shim_flow_sends(const struct shim_flow *flow)
 
 bool shim_flow_is_odd(const struct shim_flow *flow, struct span bytes)
 {
-    return shim_flow_waits(flow) && !flow->in_response && flow->response.total == 0 &&
-           bytes.len > 0 && bytes.ptr[0] != 'H';
+    return shim_flow_waits(flow) && is_head_to_come(flow) && bytes.len > 0 && bytes.ptr[0] != 'H';
 }
 
 /* --- our answer

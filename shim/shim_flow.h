@@ -29,12 +29,16 @@
 
 /* One request and its response. Private. */
 struct shim_exchange {
-    bool judged;    /* shim_open took it */
-    bool decided;   /* its model is decided */
-    bool asked;     /* it was admitted or refused */
-    bool head_only; /* a HEAD */
-    bool proxied;   /* to a proxy: the peer is not the host */
-    bool received;  /* a byte of its response is there */
+    bool judged;            /* shim_open took it */
+    bool decided;           /* its model is decided */
+    bool asked;             /* it was admitted or refused */
+    bool head_only;         /* a HEAD */
+    bool proxied;           /* to a proxy: the peer is not the host */
+    bool received;          /* a byte of its response is there */
+    bool times;             /* it matters how long its first byte takes */
+    uint64_t due_ns;        /* CLOCK_BOOTTIME, from when on its response could come */
+    uint64_t first_byte_ns; /* what the first byte of its final head took; 0: not there, or not
+                               asked for */
     struct shim_call call;
 };
 
@@ -50,6 +54,8 @@ struct shim_flow {
     bool in_request, in_response;    /* their heads are read, their bodies are not */
     bool send_failed;                /* set by the layer: a write said that the peer is gone */
     bool watches;                    /* the door wants the response's body */
+    bool times;                      /* some exchange does */
+    bool listens;                    /* it matters how long the response's body is silent */
     bool diverted;                   /* the peer is another than the requests' heads name */
     uint16_t port;                   /* of the peer, for a request that names no host */
     struct span host;                /* of the peer, borrowed */
@@ -66,6 +72,8 @@ struct shim_flow {
     uint64_t began; /* where in it the request under way began */
     uint64_t before_refused; /* bytes of earlier requests that are still to leave */
     size_t answered;         /* bytes of the answer that the program has */
+    uint64_t heard_ns; /* CLOCK_BOOTTIME, while it listens: when bytes of the peer came last */
+    uint64_t lain_ns;  /* how long those that are shown next had lain there */
     struct http_head request, response;
     struct http_body request_body, response_body;
     struct shim_exchange exchanges[SHIM_FLOW_DEPTH];
@@ -92,6 +100,12 @@ void shim_flow_obeyed(struct shim_flow *flow);
 /* After a write that let fewer leave (none, when it failed): so many did not. They come again,
  * first. */
 void shim_flow_unsent(struct shim_flow *flow, uint64_t count);
+/* After a write, where it is asked for: no response is due before the last byte has left. */
+static inline bool shim_flow_times(const struct shim_flow *flow)
+{
+    return flow->times;
+}
+void shim_flow_sent(struct shim_flow *flow);
 /* So many of the next bytes that come were seen: they may be shown or left out. */
 uint64_t shim_flow_seen(const struct shim_flow *flow);
 /* Leaves them out. */
@@ -99,6 +113,19 @@ void shim_flow_send_seen(struct shim_flow *flow, uint64_t count);
 
 /* Bytes that the program read, in order, each once. */
 void shim_flow_received(struct shim_flow *flow, struct span bytes);
+
+/* Is what comes next a first byte that is late? The layer may want to make sure of when it came,
+ * and say before it is shown how long ago that was. */
+bool shim_flow_is_late(const struct shim_flow *flow);
+void shim_flow_lay(struct shim_flow *flow, uint64_t ns);
+
+/* Does it matter, should the program give up now, how long the peer was silent? Then bytes that are
+ * there and that nobody has read are to be told of before the end. */
+static inline bool shim_flow_listens(const struct shim_flow *flow)
+{
+    return flow->listens;
+}
+void shim_flow_unread(struct shim_flow *flow);
 
 /* Would these bytes garble the response that is waited for, from their first on? The layer may want
  * to make sure of their origin, before they count. */

@@ -1,5 +1,5 @@
 """What several files share: the C programs on libcurl (curl/client*.c), clients to talk to, breakers that refuse,
-with fallbacks."""
+with fallbacks, providers that take their time."""
 
 import functools
 import subprocess
@@ -70,3 +70,23 @@ def tripped(breaker_env, configure):
 def refusing(provider, tripped):
     """The same of the one provider that most tests have."""
     return functools.partial(tripped, provider)
+
+
+@pytest.fixture
+def reply(provider, monkeypatch):
+    """reply(PART, ...): what the provider sends, bytes or the seconds between two of them; then it waits for the
+    client to go."""
+
+    def set_it(*parts):
+        def send(self, connection, request, answer):
+            for part in parts:
+                if isinstance(part, bytes):
+                    connection.sendall(part)
+                else:
+                    self._stopping.wait(part)
+            self._wait_for_client(connection)
+            return False
+
+        monkeypatch.setattr(type(provider), "_reply", send)
+
+    return set_it

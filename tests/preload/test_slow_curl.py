@@ -4,41 +4,13 @@ a stream that was silent until its caller gave up (stall_after)."""
 import pytest
 
 from provider import Answer, chunk_of
+from slow_provider import DELTA, DONE, EVENTS, HEAD, NEVER, cause
 from sock_programs import CLIENTS
 from support import PYTHON, chat
 from test_stream_clients import program, told  # noqa: F401
 
-NEVER = 50  # s, longer than any test
-EVENTS = {"Content-Type": "text/event-stream"}
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
-DELTA = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
-DONE = b"data: [DONE]\n\n"
 PROGRAMS = ["curl", "pycurl", "pycurl-multi", "php-curl", "php-multi"]
 BODIES = {"document": Answer(delay=0.5), "stream": Answer(200, EVENTS, DELTA + DONE, chunked=True, delay=0.5)}
-
-
-def cause(breaker_env, key):
-    return breaker_env.breakers()[key]["last_failure"]["class"]
-
-
-@pytest.fixture
-def reply(provider, monkeypatch):
-    """reply(PART, ...): what the provider sends, bytes or the seconds between two of them; then it waits for the
-    client to go."""
-
-    def set_it(*parts):
-        def send(self, connection, request, answer):
-            for part in parts:
-                if isinstance(part, bytes):
-                    connection.sendall(part)
-                else:
-                    self._stopping.wait(part)
-            self._wait_for_client(connection)
-            return False
-
-        monkeypatch.setattr(type(provider), "_reply", send)
-
-    return set_it
 
 
 @pytest.fixture
