@@ -179,8 +179,8 @@ static inline struct call_side *call_parking_side(struct call *call)
 
 /* Ticks for which the call is to wait there, 0: it is not. The side's slot has been looked up. */
 uint32_t call_parked(const struct call *call, const struct call_side *side, uint64_t now);
-/* What the end of an admitted call has to do with cool-downs. */
-void call_park(struct call *call, const struct call_end *end);
+/* What the end of an admitted call has to do with cool-downs. `outcome`: as it was judged. */
+void call_park(struct call *call, const struct call_end *end, const struct outcome *outcome);
 
 /* What keeps a refused call: a name of a state, or "cooling_down". */
 const char *call_refusal_name(const struct call *call);
@@ -226,9 +226,10 @@ void call_log_refusal(const struct call *call, uint64_t now, bool passes);
 /* Of one that would have been, had it not been for mode = observe; `parked`: by a cool-down. */
 void call_log_observed(const struct call *call, const struct call_side *side, bool parked,
                        uint64_t now);
-/* A credential that was not parked is, from now on, for so many ms; COOLDOWN_ALL: each is. */
+/* A credential that was not parked is, from now on, for so many ms; COOLDOWN_ALL: each is.
+ * `status`: of CAUSE_STATUS. */
 void call_log_cooldown(const struct call *call, const struct call_side *side, uint64_t credential,
-                       unsigned status, uint32_t ms);
+                       enum outcome_cause cause, unsigned status, uint32_t ms);
 /* Of a call that goes to the key `to` instead, or, SPAN_NONE, that found no fallback when its
  * connect had failed. `failover`: it was not refused. */
 void call_log_reroute(const struct call *call, struct span to, bool failover, const char *detail);

@@ -36,10 +36,21 @@ static const char *rate_detail(const struct call_side *side, const struct call_c
     return buf;
 }
 
+#define CAUSE_SIZE 48
+
+/* "status 503", "connect". Returns `buf`, or static storage. */
+static const char *cause_text(enum outcome_cause cause, unsigned status, char buf[CAUSE_SIZE])
+{
+    if (cause != CAUSE_STATUS)
+        return outcome_cause_name(cause);
+    snprintf(buf, CAUSE_SIZE, "status %u", status);
+    return buf;
+}
+
 void call_log_change(const struct call *call, const struct call_side *side,
                      const struct call_change *change)
 {
-    char cause[48], detail[64];
+    char cause[CAUSE_SIZE], detail[64];
 
     if (change->change == BREAKER_NO_CHANGE)
         return;
@@ -50,14 +61,10 @@ void call_log_change(const struct call *call, const struct call_side *side,
         .to = change_names[change->change].to,
         .detail = rate_detail(side, change, detail, sizeof detail),
     };
-    if (change->cause == CAUSE_STATUS) {
-        snprintf(cause, sizeof cause, "status %u", change->status);
-        event.cause = cause;
-    } else if (change->cause != CAUSE_NONE) {
-        event.cause = outcome_cause_name(change->cause);
-    } else {
+    if (change->cause != CAUSE_NONE)
+        event.cause = cause_text(change->cause, change->status, cause);
+    else
         event.cause = change->change == BREAKER_PROBING ? "open time over" : "success";
-    }
     process_log(call->config, &event);
 }
 
@@ -74,13 +81,16 @@ const char *call_refusal_name(const struct call *call)
 }
 
 void call_log_cooldown(const struct call *call, const struct call_side *side, uint64_t credential,
-                       unsigned status, uint32_t ms)
+                       enum outcome_cause cause, unsigned status, uint32_t ms)
 {
-    char cause[48], detail[64];
+    char text[CAUSE_SIZE], detail[64];
     struct log_event event = {
-        .event = "cooldown", .key = call_side_key(call, side), .cause = cause, .detail = detail};
+        .event = "cooldown",
+        .key = call_side_key(call, side),
+        .cause = cause_text(cause, status, text),
+        .detail = detail,
+    };
 
-    snprintf(cause, sizeof cause, "status %u", status);
     snprintf(detail, sizeof detail, "%s for %u.%03u s",
              credential == COOLDOWN_ALL ? "all credentials" : "a credential", ms / 1000, ms % 1000);
     process_log(call->config, &event);

@@ -101,9 +101,9 @@ bool shim_open_again(struct shim_call *call, enum shim_need *need);
 
 /*
  * Whose quota an LLM call draws on, after each step 1 and before step 3: a credential that was told
- * to wait (429) does so at its key M, in every process. Nothing of it is kept but a hash. Of a call
- * whose credential no layer tells, none is parked; one without any is told so, by SPAN_NONE: those
- * calls wait together.
+ * to wait (429, or as much inside a good answer) does so at its key M, in every process. Nothing of
+ * it is kept but a hash. Of a call whose credential no layer tells, none is parked; one without any
+ * is told so, by SPAN_NONE: those calls wait together.
  */
 /* Would anything be made of it? */
 bool shim_wants_credential(const struct shim_call *call);

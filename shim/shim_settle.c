@@ -132,7 +132,7 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
     struct outcome outcome = judge(call, end);
     if (call->host_alone)
         outcome.host = outcome_of_host_alone(&outcome);
-    call_park(call, end);
+    call_park(call, end, &outcome);
     bool host_done = settle_clean(&call->host, outcome.host);
     if (settle_clean(&call->model, outcome.model) && host_done)
         return;

@@ -20,14 +20,14 @@ struct word {
  * names, TGI's error_type. */
 static const struct word words[] = {
     BEGINS("rate_limit", ERROR_RATE), /* _error, _exceeded */
-    WHOLE("insufficient_quota", ERROR_RATE),
-    WHOLE("billing_hard_limit_reached", ERROR_RATE),
+    WHOLE("insufficient_quota", ERROR_QUOTA),
+    WHOLE("billing_hard_limit_reached", ERROR_QUOTA),
     WHOLE("slow_down", ERROR_RATE),
     WHOLE("too_many_requests", ERROR_RATE),
-    WHOLE("exceeded_current_quota_error", ERROR_RATE), /* Moonshot */
+    WHOLE("exceeded_current_quota_error", ERROR_QUOTA), /* Moonshot */
     WHOLE("resource_exhausted", ERROR_RATE),
     WHOLE("ThrottlingException", ERROR_RATE),
-    WHOLE("ServiceQuotaExceededException", ERROR_RATE),
+    WHOLE("ServiceQuotaExceededException", ERROR_QUOTA),
     WHOLE("RateLimitError", ERROR_RATE),
 
     BEGINS("invalid_", ERROR_CALLER), /* _request_error, _prompt, _api_key, _image…, _argument */
@@ -103,7 +103,8 @@ enum error_kind error_word_kind(struct span word)
 
 enum error_kind error_word_of_kinds(unsigned kinds)
 {
-    return kinds & 1u << ERROR_RATE     ? ERROR_RATE
+    return kinds & 1u << ERROR_QUOTA    ? ERROR_QUOTA
+           : kinds & 1u << ERROR_RATE   ? ERROR_RATE
            : kinds & 1u << ERROR_CALLER ? ERROR_CALLER
                                         : ERROR_FAILURE;
 }

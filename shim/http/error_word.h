@@ -14,15 +14,16 @@ enum error_kind {
     ERROR_UNKNOWN, /* the word says nothing */
     ERROR_FAILURE, /* the provider's trouble */
     ERROR_CALLER,  /* the request's own fault: another one may go well */
-    ERROR_RATE,    /* a rate limit, or a quota that is spent */
+    ERROR_RATE,    /* a rate limit */
+    ERROR_QUOTA,   /* a quota that is spent: waiting a little does not help (quota.h) */
 };
 
 /* A word (case is ignored) or an HTTP status in digits. */
 enum error_kind error_word_kind(struct span word);
 
-/* What an error is whose words were of these kinds, bit 1 << kind for each: a rate limit is most
- * precise ("invalid_request_error" with the code "rate_limit_exceeded"), then the caller's fault;
- * what no word tells is the provider's. Never ERROR_UNKNOWN. */
+/* What an error is whose words were of these kinds, bit 1 << kind for each: a spent quota
+ * is most precise, then a rate limit ("invalid_request_error" with the code "rate_limit_exceeded"),
+ * then the caller's fault; what no word tells is the provider's. Never ERROR_UNKNOWN. */
 enum error_kind error_word_of_kinds(unsigned kinds);
 
 #endif

@@ -35,7 +35,7 @@ enum breaker_outcome outcome_of_status(unsigned status, const struct outcome_pol
 
 static struct outcome host_failed(enum outcome_cause cause)
 {
-    return (struct outcome){BREAKER_FAILURE, BREAKER_NEUTRAL, cause};
+    return (struct outcome){.host = BREAKER_FAILURE, .model = BREAKER_NEUTRAL, .cause = cause};
 }
 
 static struct outcome model_said(const struct call_end *end, enum breaker_outcome model,
@@ -174,6 +174,7 @@ static struct outcome body_outcome(const struct call_end *end, enum stream_state
     case STREAM_FAILURE:
         return model_said(end, BREAKER_FAILURE, CAUSE_STREAM);
     case STREAM_RATE:
+    case STREAM_QUOTA:
         return model_said(end, outcome_of_status(429, policy), CAUSE_STREAM);
     case STREAM_CALLER:
     case STREAM_BLIND:
@@ -190,6 +191,7 @@ void outcome_heed_body(struct outcome *outcome, const struct call_end *end, enum
         outcome_of_status(end->status, policy) != BREAKER_SUCCESS)
         return;
     *outcome = body_outcome(end, said, policy);
+    outcome->body = said;
 }
 
 void outcome_excuse(struct outcome *outcome)

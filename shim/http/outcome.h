@@ -105,6 +105,7 @@ struct outcome {
     enum breaker_outcome host;
     enum breaker_outcome model;
     enum outcome_cause cause; /* of whichever failed, else CAUSE_NONE */
+    enum stream_state body;   /* that decided (outcome_heed_body); STREAM_BLIND: it did not */
 };
 struct outcome outcome_of(const struct call_end *end, const struct outcome_policy *policy);
 

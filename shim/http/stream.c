@@ -24,7 +24,8 @@ void stream_init(struct stream *stream, enum api api, unsigned status, struct sp
 
 void stream_fail(struct stream *stream, enum error_kind kind)
 {
-    stream_set(stream, kind == ERROR_RATE     ? STREAM_RATE
+    stream_set(stream, kind == ERROR_QUOTA    ? STREAM_QUOTA
+                       : kind == ERROR_RATE   ? STREAM_RATE
                        : kind == ERROR_CALLER ? STREAM_CALLER
                                               : STREAM_FAILURE);
 }

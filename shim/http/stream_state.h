@@ -11,7 +11,8 @@ enum stream_state {
     /* An error; the first one stays. */
     STREAM_FAILURE, /* the provider's trouble, or not known to be anything else */
     STREAM_CALLER,  /* the request's own fault: neutral */
-    STREAM_RATE,    /* a rate limit or a spent quota: as a 429 */
+    STREAM_RATE,    /* a rate limit: as a 429 */
+    STREAM_QUOTA,   /* a spent quota: as a 429 that tells of one */
 };
 
 #endif

@@ -47,6 +47,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     MUST(stream_state(&whole) == stream_state(&cut));
     if (data[0] & 0x20)
         MUST(stream_end(&whole) == stream_end(&cut));
-    MUST(stream_state(&whole) <= STREAM_RATE);
+    MUST(stream_state(&whole) <= STREAM_QUOTA);
     return 0;
 }

@@ -210,24 +210,32 @@ SPENT = b'{"error":{"message":"You exceeded your current quota","type":"insuffic
 RATE = b'{"error":{"message":"Rate limit reached for m","type":"requests","code":"rate_limit_exceeded"}}'
 PROGRAM = """
 import urllib.request as r, urllib.error, sys
-try: print(r.urlopen(r.Request(sys.argv[1], b'{"model":"m"}', {"Authorization": "Bearer a"})).status)
+request = r.Request(sys.argv[1], b'{"model":"m"}', {"Authorization": "Bearer " + sys.argv[2]})
+try:
+    with r.urlopen(request) as answer: answer.read(); print(answer.status)
 except urllib.error.HTTPError as e:
     e.read() # which tells them apart
     print(e.code, "circuit" in str(e.headers) or "X-Breaker-State" in e.headers)
 """
 
 
-@pytest.mark.parametrize("pieces", [1, 9])
-@pytest.mark.parametrize("client", ["curl", "sockets"])
-def test_a_spent_quota_waits_longer_than_a_rate_limit(client, pieces, provider, curl, breaker_env):
-    """SmarterRouter#7: only its body tells them apart. Nobody knocks each minute for a month's quota."""
-    def call():
-        if client == "curl":
-            answer = curl(provider.url(), "m", *bearer("a"))
-            return answer.status, answer.refused
-        told = breaker_env.run(PYTHON, "-c", PROGRAM, provider.url()).stdout.split()
+@pytest.fixture(params=["curl", "sockets"])
+def call(request, provider, curl, breaker_env):
+    """call(KEY): one call with that key, by libcurl or not; its status, and is it our answer?"""
+    def by_curl(key="a"):
+        answer = curl(provider.url(), "m", *bearer(key))
+        return answer.status, answer.refused
+
+    def by_sockets(key="a"):
+        told = breaker_env.run(PYTHON, "-c", PROGRAM, provider.url(), key).stdout.split()
         return int(told[0]), told[1:] == [b"True"]
 
+    return by_curl if request.param == "curl" else by_sockets
+
+
+@pytest.mark.parametrize("pieces", [1, 9])
+def test_a_spent_quota_waits_longer_than_a_rate_limit(call, pieces, provider, breaker_env):
+    """SmarterRouter#7: only its body tells them apart. Nobody knocks each minute for a month's quota."""
     headers = {"Content-Type": "application/json"}
     provider.answer(Answer(429, headers, RATE, chunked=pieces > 1, pieces=pieces))
     assert [call() for _ in range(2)] == [(429, False)] * 2
@@ -236,3 +244,27 @@ def test_a_spent_quota_waits_longer_than_a_rate_limit(client, pieces, provider, 
     assert provider.count() == 3
     (event,) = breaker_env.events(event="cooldown")
     assert event["key"] == provider.key("m")
+
+
+STREAM = {"Content-Type": "text/event-stream"}
+DELTA = b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n'
+
+
+def inside(error):
+    return Answer(200, STREAM, DELTA + b"data: " + error + b"\n\n", chunked=True, pieces=3)
+
+
+def test_a_limit_told_inside_a_stream_is_one(call, provider, breaker_env):
+    """A good head, and then the limit: its credential waits, for our own time, since it names none."""
+    breaker_env.configure(cooldown_seconds=60)
+    provider.then(inside(RATE))
+    assert [call("a"), call("a"), call("b")] == [(200, False), (429, True), (200, False)]
+    (event,) = breaker_env.events(event="cooldown")
+    assert event["cause"] == "stream" and event["detail"] == "a credential for 60.000 s"
+    assert breaker_env.calls(provider.key("m"))["failure"] == 0 and provider.count() == 2
+
+
+def test_a_quota_that_is_spent_inside_a_stream(call, provider, breaker_env):
+    provider.then(inside(RATE), inside(SPENT))
+    assert [call() for _ in range(3)] == [(200, False), (200, False), (429, True)]
+    assert breaker_env.events(event="cooldown")[0]["detail"] == "a credential for 60.000 s"

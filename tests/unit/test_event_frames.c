@@ -94,7 +94,7 @@ static void test_exceptions(void **state)
         {"someNewException", STREAM_FAILURE},
         {"aVeryLongNameOfAnExceptionThatNobodyHasEverSeenBefore", STREAM_FAILURE},
         {"throttlingException", STREAM_RATE},
-        {"serviceQuotaExceededException", STREAM_RATE},
+        {"serviceQuotaExceededException", STREAM_QUOTA},
         {"validationException", STREAM_CALLER},
         {"accessDeniedException", STREAM_CALLER},
         {"", STREAM_FAILURE},

@@ -1,64 +1,6 @@
 /* Cool-downs at the door: who is told to wait by a 429 waits, and nobody else; see
- * detour_fixture.h. */
-#include "detour_fixture.h"
-
-#define KEY   HOST "/m"
-#define PLAIN "[target " HOST "]\n"
-
-/* Opens and admits a call of that credential; "" has none, NULL: the layer does not know. */
-static enum shim_verdict ask_as(const char *credential, const char *model)
-{
-    struct shim_request request = request_to(URL, true);
-
-    CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY);
-    CHECK(shim_wants_credential(&call));
-    if (credential)
-        shim_credential(&call, span_str(credential));
-    CHECK(shim_body(&call, body_of(model), true));
-    return shim_admit(&call);
-}
-
-static void end_with(unsigned status, uint32_t retry_after_ms)
-{
-    const struct call_end end = {.kind = END_COMPLETE,
-                                 .phase = PHASE_BODY,
-                                 .status = (uint16_t)status,
-                                 .byte_received = true,
-                                 .retry_after_ms = retry_after_ms};
-
-    shim_settle(&call, &end);
-}
-
-static void limit(const char *credential, uint32_t retry_after_ms)
-{
-    CHECK(ask_as(credential, "m") == SHIM_ADMITTED);
-    end_with(429, retry_after_ms);
-}
-
-static bool flows(const char *credential)
-{
-    if (ask_as(credential, "m") != SHIM_ADMITTED)
-        return false;
-    end_with(200, 0);
-    return true;
-}
-
-static const char *answer(void)
-{
-    static char text[SHIM_RESPONSE_MAX];
-
-    CHECK(shim_response(&call, text, sizeof text, false) > 0);
-    return text;
-}
-
-/* In whole seconds, rounded up; deadlines are of ticks of 34 ms, rounded up too. */
-static bool says_to_wait(unsigned seconds)
-{
-    const char *found = strstr(answer(), "\r\nRetry-After: ");
-    unsigned long said = found ? strtoul(found + 15, NULL, 10) : 0;
-
-    return said == seconds || said == seconds + 1;
-}
+ * cooldown_fixture.h. */
+#include "cooldown_fixture.h"
 
 static void body_one_waits_and_the_other_flows(void)
 {

@@ -71,7 +71,9 @@ static void test_errors_of_openai(void **state)
          STREAM_CALLER},
         {"{\"message\":\"m\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}", STREAM_RATE},
         {"{\"code\":\"insufficient_quota\",\"message\":\"m\",\"type\":\"insufficient_quota\"}",
-         STREAM_RATE},
+         STREAM_QUOTA},
+        {"{\"type\":\"requests\",\"code\":\"billing_hard_limit_reached\"}", STREAM_QUOTA},
+        {"{\"type\":\"exceeded_current_quota_error\",\"code\":429}", STREAM_QUOTA},
         {"{\"type\":\"invalid_request_error\",\"code\":\"rate_limit_exceeded\"}", STREAM_RATE},
         {"{\"message\":\"m\",\"code\":\"content_filter\"}", STREAM_CALLER},
         /* LiteLLM writes statuses as text, vLLM as numbers, TGI under a name of its own */
