@@ -70,6 +70,7 @@ struct call {
         bool model; /* M refused, else H */
         enum breaker_state state;
         bool parked;         /* by a cool-down, whatever the breaker says */
+        bool with_all;       /* parked: and so is everybody, not its credential alone */
         bool obeyed;         /* counted */
         const char *why_not; /* why no fallback took it; NULL: none was asked. The detour's */
         uint32_t wait_ms;
@@ -169,7 +170,7 @@ static inline bool call_has_chain(const struct call *call)
 }
 
 /* The breaker at whose key credentials are parked: M, or H where it stands alone; NULL: of what is
- * no LLM call, or whose model is not known. */
+ * no LLM call, or whose model is not known. At H everybody may be, by a failed connect. */
 static inline struct call_side *call_parking_side(struct call *call)
 {
     return call->host_alone ? &call->host : call_knows_model(call) ? &call->model : NULL;
@@ -179,6 +180,8 @@ static inline struct call_side *call_parking_side(struct call *call)
 
 /* Ticks for which the call is to wait there, 0: it is not. The side's slot has been looked up. */
 uint32_t call_parked(const struct call *call, const struct call_side *side, uint64_t now);
+/* And so is everybody. */
+bool call_parked_with_all(const struct call_side *side, uint64_t now);
 /* What the end of an admitted call has to do with cool-downs. `outcome`: as it was judged. */
 void call_park(struct call *call, const struct call_end *end, const struct outcome *outcome);
 

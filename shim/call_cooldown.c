@@ -22,7 +22,15 @@ uint32_t call_parked(const struct call *call, const struct call_side *side, uint
     if (!slot_cooldown_may_be(side->slot, tick) ||
         breaker_decode(slot_word(side->slot)).phase == BREAKER_FORCED_CLOSED)
         return 0;
-    return slot_cooldown_left(side->slot, credential_to_ask_for(call), tick);
+    return slot_cooldown_left(side->slot,
+                              side == &call->model || call->host_alone ? credential_to_ask_for(call)
+                                                                       : COOLDOWN_ALL,
+                              tick);
+}
+
+bool call_parked_with_all(const struct call_side *side, uint64_t now)
+{
+    return slot_cooldown_left(side->slot, COOLDOWN_ALL, breaker_tick(now)) > 0;
 }
 
 /* What a limit says that names so many ms; 0: nothing that parks. */
@@ -49,7 +57,9 @@ static bool is_limit(const struct call_end *end, const struct outcome *outcome)
 
 static enum outcome_cause cause_of(const struct outcome *outcome)
 {
-    return outcome->body != STREAM_BLIND ? CAUSE_STREAM : CAUSE_STATUS;
+    return outcome->body != STREAM_BLIND              ? CAUSE_STREAM
+           : outcome_cause_is_connect(outcome->cause) ? outcome->cause
+                                                      : CAUSE_STATUS;
 }
 
 /* A good answer that tells of a limit in its body names no time. */
@@ -64,36 +74,50 @@ static uint32_t limit_ms(struct call *call, const struct cooldown_policy *policy
                                        : brief_ms(policy, 429);
 }
 
-/* How long, and whom: a rate limit is of a credential, whatever else is of the key. */
-static uint32_t ms_of(struct call *call, const struct cooldown_policy *policy,
-                      const struct call_end *end, const struct outcome *outcome,
-                      uint64_t *credential)
+/* Who is to wait at which key, and for how long; `ms` 0: nobody. */
+struct parking {
+    struct call_side *side;
+    uint64_t credential;
+    uint32_t ms;
+};
+
+/* A rate limit is of a credential, whatever else is of the key; a failed connect is of the host. */
+static struct parking parking_of(struct call *call, const struct call_end *end,
+                                 const struct outcome *outcome)
 {
-    *credential = COOLDOWN_ALL;
-    if (!is_limit(end, outcome))
-        return brief_ms(policy, end->status);
-    if (!call->credential_known || !(policy->rate_limit & RATE_LIMIT_COOLDOWN))
-        return 0;
-    *credential = credential_of(call);
-    return limit_ms(call, policy, end, outcome);
+    bool connect = outcome_cause_is_connect(outcome->cause);
+    struct parking parking = {.side = connect ? &call->host : call_parking_side(call),
+                              .credential = COOLDOWN_ALL};
+
+    if (!parking.side || !parking.side->admitted)
+        return parking;
+    const struct cooldown_policy *policy = &parking.side->policy.cooldown;
+    if (connect) {
+        parking.ms = policy->on_connect ? policy->brief_ms : 0;
+    } else if (!is_limit(end, outcome)) {
+        parking.ms = brief_ms(policy, end->status);
+    } else if (call->credential_known && (policy->rate_limit & RATE_LIMIT_COOLDOWN)) {
+        parking.credential = credential_of(call);
+        parking.ms = limit_ms(call, policy, end, outcome);
+    }
+    return parking;
 }
 
 void call_park(struct call *call, const struct call_end *end, const struct outcome *outcome)
 {
-    struct call_side *side = call_parking_side(call);
-    uint64_t credential;
-
-    if ((end->status < 400 && !is_limit(end, outcome)) || end->redirected_away || !side ||
-        !side->admitted || call_is_excused(call))
+    if (end->redirected_away || call_is_excused(call) ||
+        (end->status < 400 && !outcome_cause_is_connect(outcome->cause) && !is_limit(end, outcome)))
         return;
-    uint32_t ms = ms_of(call, &side->policy.cooldown, end, outcome, &credential);
-    if (ms == 0 || !call_claim(call, side, true))
+    struct parking parking = parking_of(call, end, outcome);
+    if (parking.ms == 0 || !call_claim(call, parking.side, true))
         return;
+    struct slot *slot = parking.side->slot;
     uint64_t now = process_clock->boot_ns();
-    bool parked = slot_cooldown_left(side->slot, credential, breaker_tick(now)) > 0;
-    slot_cooldown_set(side->slot, credential, breaker_ticks_of(ms * CLOCK_NS_PER_MS),
+    bool parked = slot_cooldown_left(slot, parking.credential, breaker_tick(now)) > 0;
+    slot_cooldown_set(slot, parking.credential, breaker_ticks_of(parking.ms * CLOCK_NS_PER_MS),
                       breaker_tick(now));
     if (!parked)
-        call_log_cooldown(call, side, credential, cause_of(outcome), end->status, ms);
+        call_log_cooldown(call, parking.side, parking.credential, cause_of(outcome), end->status,
+                          parking.ms);
     process_table_recheck(call->config, now);
 }

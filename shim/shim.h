@@ -137,9 +137,9 @@ enum shim_verdict {
 };
 
 /* Step 3, right after step 1 and what of step 2 needs no waiting: the call counts as admitted when
- * it was opened. H and, when the model is decided or not needed, M. Reads both; if either refuses,
- * writes nothing. A grant that was taken is handed back by any of: settle, refusal at
- * shim_admit_model, shim_drop. */
+ * it was opened. H and, when the model is decided or not needed, M. Reads both, and whom they have
+ * wait; if either refuses, writes nothing. A grant that was taken is handed back by any of: settle,
+ * refusal at shim_admit_model, shim_drop. */
 enum shim_verdict shim_admit(struct shim_call *call);
 
 /* Step 3 for the first request of a connection whose connect was admitted by a call of its own
@@ -304,7 +304,8 @@ void shim_detour_end(struct shim_detour *detour);
  * borrowed from the configuration. False: nowhere. Async-signal-safe. */
 bool shim_fallback_address(const struct shim_call *call, struct span *host, uint16_t *port);
 
-/* Was the call admitted although H's breaker refuses it, as when_exhausted = pass says? */
+/* Was the call admitted although H's breaker refuses it, or H is cooling down, as when_exhausted =
+ * pass says? */
 bool shim_overruled(const struct shim_call *call);
 
 /* `from` goes to the host that `to` was opened for: counted and logged, in place of shim_obeyed.

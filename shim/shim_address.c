@@ -18,8 +18,10 @@ bool shim_overruled(const struct shim_call *shim_call)
 {
     const struct call *call = call_of_const(shim_call);
 
-    return call->state == CALL_ADMITTED && call->host.admitted && !call->host.ticket.counted &&
-           breaker_refuses(&call->host, process_clock->boot_ns());
+    /* A cool-down is looked at by the time of the admission: no clock for each connect. */
+    return call->state == CALL_ADMITTED && call->host.admitted &&
+           (call_parked(call, &call->host, call->admitted_ns) > 0 ||
+            (!call->host.ticket.counted && breaker_refuses(&call->host, process_clock->boot_ns())));
 }
 
 bool shim_fallback_address(const struct shim_call *shim_call, struct span *host, uint16_t *port)
@@ -41,6 +43,7 @@ void shim_rerouted(struct shim_call *from, struct shim_call *to)
     if (call->state != CALL_REFUSED) { /* it would have passed */
         call->refusal.model = false;
         call->refusal.state = call_shown(side, now).state;
+        call->refusal.parked = !breaker_refuses(side, now);
     }
     if (slot_count_rerouted(side->slot, table_identity(call->table, key), call_stat_shard(), now,
                             CALL_LOG_QUIET_NS))
@@ -54,6 +57,7 @@ void shim_rerouted(struct shim_call *from, struct shim_call *to)
 /* What is asked for, and what was found. */
 struct wanted {
     const struct config *config;
+    uint32_t tick; /* now */
     struct span *names;
     unsigned count, max;
 };
@@ -76,16 +80,16 @@ static bool name_of_key(const struct config *config, struct span key, struct spa
     return policy.mode != MODE_OFF && fallback_address(&policy, key, name, &port);
 }
 
-static bool is_healthy(const struct slot *slot)
+static bool is_healthy(const struct slot *slot, uint32_t tick)
 {
-    return !slot || breaker_is_clean(slot_word(slot));
+    return !slot || (breaker_is_clean(slot_word(slot)) && !slot_cooldown_may_be(slot, tick));
 }
 
 static void add_of_key(struct wanted *wanted, const struct table *table, struct span key)
 {
     struct span name;
 
-    if (!is_healthy(table_find(table, table_identity(table, key))) &&
+    if (!is_healthy(table_find(table, table_identity(table, key)), wanted->tick) &&
         name_of_key(wanted->config, key, &name))
         add_name(wanted, name);
 }
@@ -124,7 +128,7 @@ static void add_of_host(struct wanted *wanted, const struct table *table, struct
 
     for (unsigned i = 0; i < TABLE_CAPACITY; i++) {
         const struct slot *slot = &table->slots[i];
-        if (is_healthy(slot))
+        if (is_healthy(slot, wanted->tick))
             continue;
         struct span key = span_of(text, table_key_read(slot, text, sizeof text));
         if (span_starts(key, host) && span_eq(span_skip(key, host.len), url_port_part(key)))
@@ -134,8 +138,8 @@ static void add_of_host(struct wanted *wanted, const struct table *table, struct
 
 unsigned shim_fallbacks_wanted(struct span host, uint16_t port, struct span *names, unsigned max)
 {
-    struct wanted wanted = {.names = names, .max = max};
     uint64_t now = process_clock->boot_ns();
+    struct wanted wanted = {.tick = breaker_tick(now), .names = names, .max = max};
     char text[ROUTE_HOST_MAX];
     struct span key = span_of(text, url_host_key(host, port ? port : 443, text, sizeof text)), name;
 

@@ -79,20 +79,33 @@ static uint32_t wait_of(const struct call_side *side, const struct breaker_admis
                : ROUTE_SOON_MS + call_random(now, side->identity) % (ROUTE_SOON_SPREAD_MS + 1);
 }
 
-/* How long the call's credential is to wait. */
-static uint32_t parked_ms(struct call *call, uint64_t now)
-{
-    const struct call_side *side = call_parking_side(call);
-    uint32_t ticks = side ? call_parked(call, side, now) : 0;
+/* What a cool-down says to whom it keeps waiting. */
+static const struct breaker_admission kept = {.verdict = BREAKER_REFUSE};
 
-    return (uint32_t)(breaker_tick_ns(ticks) / CLOCK_NS_PER_MS);
+static uint32_t parked_ms(const struct call *call, const struct call_side *side, uint64_t now)
+{
+    return (uint32_t)(breaker_tick_ns(call_parked(call, side, now)) / CLOCK_NS_PER_MS);
+}
+
+/* How long the call is kept waiting at its keys: the later of both. */
+static uint32_t kept_ms(const struct call *call, uint64_t now)
+{
+    const struct call_side *sides[] = {&call->host, call_knows_model(call) ? &call->model : NULL};
+    uint32_t longest = 0;
+
+    for (unsigned i = 0; i < 2; i++) {
+        uint32_t ms =
+            sides[i] && refuses(call, sides[i], &kept) ? parked_ms(call, sides[i], now) : 0;
+        longest = ms > longest ? ms : longest;
+    }
+    return longest;
 }
 
 static enum shim_verdict refuse(struct call *call, struct call_side *side,
                                 const struct breaker_admission *admission, uint64_t now)
 {
     enum breaker_state state = call_shown(side, now).state;
-    uint32_t parked = parked_ms(call, now);
+    uint32_t parked = kept_ms(call, now);
 
     call->refusal.model = side == &call->model;
     /* Another process may have closed it since: the caller is told what it was refused for. */
@@ -111,15 +124,11 @@ static enum shim_verdict refuse(struct call *call, struct call_side *side,
     return SHIM_REFUSED;
 }
 
-/* The look at the cool-downs, of a call that its breakers would let go and before it takes a grant
- * of them. True: it is refused. */
-static bool is_kept_waiting(struct call *call, uint64_t now)
+/* The look at a key's cool-downs, of a call that its breakers would let go and before it takes a
+ * grant of them. True: it is refused. */
+static bool is_kept_waiting(struct call *call, struct call_side *side, uint64_t now)
 {
-    static const struct breaker_admission kept = {.verdict = BREAKER_REFUSE};
-    struct call_side *side = call_parking_side(call);
-    uint32_t wait_ms = parked_ms(call, now);
-
-    if (wait_ms == 0)
+    if (parked_ms(call, side, now) == 0)
         return false;
     if (!refuses(call, side, &kept)) {
         if (side->policy.mode == MODE_OBSERVE &&
@@ -129,7 +138,8 @@ static bool is_kept_waiting(struct call *call, uint64_t now)
     }
     refuse(call, side, &kept, now);
     call->refusal.parked = true;
-    call->refusal.wait_ms = wait_ms;
+    call->refusal.with_all = call_parked_with_all(side, now);
+    call->refusal.wait_ms = kept_ms(call, now);
     return true;
 }
 
@@ -184,7 +194,8 @@ static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
 {
     if (!admit_closed(&call->host, now) || (with_model && !admit_closed(&call->model, now)))
         return false;
-    if (slot_cooldown_may_be(with_model ? call->model.slot : call->host.slot, now))
+    if (slot_cooldown_may_be(call->host.slot, now) ||
+        (with_model && slot_cooldown_may_be(call->model.slot, now)))
         return false;
     call->model.admitted = with_model;
     call->host.admitted = true;
@@ -213,7 +224,8 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     }
     if (refuser)
         return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
-    if (is_kept_waiting(call, now))
+    if (is_kept_waiting(call, &call->host, now) ||
+        (with_model && is_kept_waiting(call, &call->model, now)))
         return SHIM_REFUSED;
     host = take_side(call, &call->host, host, now);
     if (refuses(call, &call->host, &host))
@@ -309,7 +321,7 @@ enum shim_verdict shim_admit_connected(struct shim_call *shim_call, struct shim_
     connect->host.admitted = false;
     connect->state = CALL_IDLE;
     call->state = CALL_ADMITTED;
-    if (call->host_alone && is_kept_waiting(call, call->admitted_ns)) {
+    if (call->host_alone && is_kept_waiting(call, &call->host, call->admitted_ns)) {
         call_return_side(&call->host, call->admitted_ns);
         return SHIM_REFUSED;
     }
@@ -338,7 +350,7 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     find_side(call, &call->model, call_model_key(call));
     struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
     if (!refuses(call, &call->model, &peeked)) {
-        if (is_kept_waiting(call, now)) {
+        if (is_kept_waiting(call, &call->model, now)) {
             call_return_side(&call->host, now);
             return SHIM_REFUSED;
         }

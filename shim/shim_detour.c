@@ -328,8 +328,10 @@ enum shim_verdict shim_detour_admit(struct shim_detour *detour)
     shim_timeout(&detour->call, d->timeout_ms);
     if (shim_admit(&detour->call) == SHIM_ADMITTED)
         return SHIM_ADMITTED;
-    shim_detour_skip(
-        detour, call_of(&detour->call)->refusal.parked ? "its credential was told to wait" : NULL);
+    const struct call *refused = call_of_const(&detour->call);
+    shim_detour_skip(detour, !refused->refusal.parked    ? NULL
+                             : refused->refusal.with_all ? "it is cooling down"
+                                                         : "its credential was told to wait");
     return SHIM_REFUSED;
 }
 

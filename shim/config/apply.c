@@ -112,6 +112,7 @@ static void apply_to_cooldown(struct cooldown_policy *cooldown, enum config_opti
         break;
     case OPTION_cooldown_on:
         cooldown->on = value->statuses;
+        cooldown->on_connect = value->number != 0;
         break;
     default:
         break; /* config_apply() knows which are the cool-down's */

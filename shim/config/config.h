@@ -31,9 +31,10 @@ enum config_deepbind { DEEPBIND_MASK, DEEPBIND_KEEP };
 /* Who is told to wait, and for how long. */
 struct cooldown_policy {
     uint8_t rate_limit; /* enum config_rate_limit */
+    bool on_connect;    /* one of `on`: a host that cannot be connected to */
     uint32_t max_ms;    /* of one 429 */
     uint32_t quota_ms;  /* of a spent quota */
-    uint32_t brief_ms;  /* after one answer of `on`, whoever asked; 0: not at all */
+    uint32_t brief_ms;  /* after one failure of `on`, whoever asked; 0: not at all */
     struct status_set on;
 };
 

@@ -77,7 +77,7 @@ static void problem_of_value(struct load *load, const struct option *option, con
                              unsigned line, struct span text)
 {
     char expected[200], found[120];
-    bool bounded = option->min != option->max && option->type != VALUE_STATUS;
+    bool bounded = option->min != option->max && !value_has_statuses(option);
 
     snprintf(expected, sizeof expected, "%s%s%s", option->expected, bounded ? " " : "",
              bounded ? option->bounds : "");

@@ -34,6 +34,8 @@ static const char *const choice_rate_limit[] = {"cooldown", "count", "ignore", N
 #define TYPE_TEXTS                                                                                 \
     VALUE_TEXTS, NULL,                                                                             \
         "texts of 1 to 128 bytes with commas between, at most 16 of them and 511 bytes in all"
+#define TYPE_STATUS_CONNECT                                                                        \
+    VALUE_STATUS_CONNECT, NULL, "a list of HTTP statuses, ranges and the word connect"
 #define TYPE_RATE_LIMIT                                                                            \
     VALUE_RATE_LIMIT, choice_rate_limit, "cooldown, count, both of them, or ignore"
 #define TYPE_NAMES   VALUE_NAMES, NULL, "names of [fallback NAME] sections"

@@ -15,7 +15,8 @@ enum value_type {
     VALUE_BOOL,
     VALUE_PATH,
     VALUE_STATUS,
-    VALUE_TEXTS, /* a list, ", " between; may repeat its key */
+    VALUE_STATUS_CONNECT, /* the same, and maybe the word "connect" */
+    VALUE_TEXTS,          /* a list, ", " between; may repeat its key */
     VALUE_CHOICE,
     VALUE_RATE_LIMIT, /* one bit for each choice: enum config_rate_limit */
     VALUE_NAMES,      /* a list, ", " between; may repeat its key */

@@ -101,19 +101,23 @@ static bool parse_status(struct span text, unsigned *out)
     return *out >= 100 && *out <= 599;
 }
 
-/* "408, 500-504" */
-static bool parse_statuses(struct span text, struct status_set *set)
+/* "408, 500-504", and for some "connect". */
+static bool parse_statuses(const struct option *option, struct span text, struct value *out)
 {
     struct span item;
     unsigned first, last;
 
     while (config_next_name(&text, &item)) {
+        if (option->type == VALUE_STATUS_CONNECT && span_ieq(item, SPAN_LIT("connect"))) {
+            out->number = true;
+            continue;
+        }
         struct span from = span_until(item, '-');
         struct span to = from.len < item.len ? span_skip(item, from.len + 1) : item;
         if (!parse_status(from, &first) || !parse_status(to, &last) || last < first)
             return false;
         for (; first <= last; first++)
-            status_set_add(set, first);
+            status_set_add(&out->statuses, first);
     }
     return true;
 }
@@ -231,7 +235,8 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
         good = text.len == 0 || text.ptr[0] == '/';
         break;
     case VALUE_STATUS:
-        good = parse_statuses(text, &value.statuses);
+    case VALUE_STATUS_CONNECT:
+        good = parse_statuses(option, text, &value);
         break;
     case VALUE_TEXTS:
         good = parse_texts(text, &value);
@@ -283,10 +288,11 @@ bool value_append(const struct option *option, struct span text, struct value *v
         return append_spelled(parse_names, span_trim(text), value);
     if (option->type == VALUE_TEXTS)
         return append_spelled(parse_texts, span_trim(text), value);
-    if (option->type != VALUE_STATUS || !value_parse(option, text, &more) ||
+    if (!value_has_statuses(option) || !value_parse(option, text, &more) ||
         !value_add_item(value->text, sizeof value->text, span_str(more.text)))
         return false;
     for (unsigned i = 0; i < sizeof more.statuses.bits / sizeof *more.statuses.bits; i++)
         value->statuses.bits[i] |= more.statuses.bits[i];
+    value->number |= more.number;
     return true;
 }

@@ -11,7 +11,7 @@
 
 struct value {
     uint64_t number; /* UINT, SECONDS, LEASE, RATIO, FACTOR, BOOL, CHOICE (index), RATE_LIMIT
-                        (bits), TEXTS (how many) */
+                        (bits), TEXTS (how many), STATUS_CONNECT (is the word there?) */
     struct status_set statuses;
     char text[VALUE_TEXT_MAX]; /* as written, for `breaker config`; the value itself for PATH and
                                  CODE, and spelled in one way for NAMES, TEXTS, BASE and ADDRESS */
@@ -22,10 +22,14 @@ bool value_parse(const struct option *option, struct span text, struct value *ou
 /* Adds another occurrence of a list key; false: *value is as it was. */
 bool value_append(const struct option *option, struct span text, struct value *value);
 
+static inline bool value_has_statuses(const struct option *option)
+{
+    return option->type == VALUE_STATUS || option->type == VALUE_STATUS_CONNECT;
+}
+
 static inline bool value_is_list(const struct option *option)
 {
-    return option->type == VALUE_STATUS || option->type == VALUE_NAMES ||
-           option->type == VALUE_TEXTS;
+    return value_has_statuses(option) || option->type == VALUE_NAMES || option->type == VALUE_TEXTS;
 }
 
 /* Adds one to a list as text, with ", " before it; false: there is no room. */

@@ -66,6 +66,12 @@ enum outcome_cause {
 };
 const char *outcome_cause_name(enum outcome_cause cause); /* static; "unknown" for others */
 
+/* No connection came to be, by the peer's doing: what H's failures are. */
+static inline bool outcome_cause_is_connect(enum outcome_cause cause)
+{
+    return cause == CAUSE_CONNECT || cause == CAUSE_HANDSHAKE || cause == CAUSE_CONNECT_HANG;
+}
+
 /* A set of HTTP statuses, one bit each, of those from 100 on that settings may name: each call
  * carries some. Others are in no set. */
 #define STATUS_SET_FIRST 100

@@ -70,8 +70,10 @@ static void put_message(struct out *out, const struct synthetic *s, unsigned sec
 {
     put_text(out, s->rate_limited ? "libbreaker: " : "libbreaker: the circuit breaker of ");
     put_json(out, s->key);
-    put_text(out, s->rate_limited ? " is cooling down for this credential" : " is ");
-    if (!s->rate_limited)
+    put_text(out, s->rate_limited ? " is cooling down" : " is ");
+    if (s->rate_limited)
+        put_text(out, s->with_all ? "" : " for this credential");
+    else
         put_text(out, s->by_hand ? "held open by hand" : s->state);
     put_text(out, "; the call was refused");
     if (s->by_hand)

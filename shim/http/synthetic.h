@@ -23,6 +23,7 @@ struct synthetic {
     bool should_retry;       /* false: x-should-retry: false; true: the header is left out */
     bool rate_limited;       /* 429 of a credential that was told to wait, in place of the 503; SDKs
                                 may try again: no x-should-retry at all, and retry-after-ms */
+    bool with_all;           /* rate_limited: everybody is to wait there */
     bool head_only;          /* HEAD: the same head, no body */
 };
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fallbacks import NO_ZEROES, SECOND_KEY, Fallback
+from fallbacks import NO_ZEROES, SECOND_KEY, Fallback, addressed
 from provider import Answer, Provider
 from support import PYTHON
 
@@ -268,3 +268,70 @@ def test_a_quota_that_is_spent_inside_a_stream(call, provider, breaker_env):
     provider.then(inside(RATE), inside(SPENT))
     assert [call() for _ in range(3)] == [(200, False), (200, False), (429, True)]
     assert breaker_env.events(event="cooldown")[0]["detail"] == "a credential for 60.000 s"
+
+
+def test_one_failed_connect_parks_the_host(provider, curl, breaker_env):
+    breaker_env.configure(f"[target {provider.key()}]\n", cooldown_seconds=60)
+    provider.refuse()
+    assert curl(provider.url(), "m", *bearer("a")).code == 7
+    provider.listen()
+    got = [curl(provider.url(), "m", *bearer("b")), curl(provider.url(), "other"), curl(provider.url("/v1/files"))]
+    assert all(parked(answer) for answer in got) and provider.accepted == 0
+    (event,) = breaker_env.events(event="cooldown")
+    assert (event["key"], event["cause"], event["detail"]) == (provider.key(), "connect", "all credentials for 60.000 s")
+    row = breaker_env.breakers()[provider.key()]
+    assert row["state"] == "closed" and row["cooldowns"]["credentials"] == 1 and row["calls"]["refused"] == 3
+    breaker_env.command("reset", provider.key())
+    assert curl(provider.url(), "m").status == 200
+
+
+def test_a_handshake_that_is_cut_off_parks_it_too(tls_provider, authority, curl, breaker_env):
+    breaker_env.configure(cooldown_seconds=60)
+    trust = "--cacert", str(authority.ca)
+    url = tls_provider.url(name="localhost")
+    tls_provider.tls, tls = None, tls_provider.tls  # speaks no TLS: it hangs up
+    assert curl(url, "m", *trust).code == 35
+    tls_provider.tls = tls
+    assert parked(curl(url, "m", *trust))
+    assert [event["cause"] for event in breaker_env.events(event="cooldown")] == ["handshake"]
+
+
+def test_it_is_off_unless_it_is_asked_for(provider, curl, breaker_env):
+    for settings in ({}, {"cooldown_seconds": 60, "cooldown_on": "500"}):
+        breaker_env.configure(**settings)
+        provider.refuse()
+        assert curl(provider.url()).code == 7
+        provider.listen()
+        assert curl(provider.url()).status == 200
+
+
+def test_other_programs_are_refused_at_connect(provider, breaker_env):
+    breaker_env.configure(f"[target {provider.key()}]\n", cooldown_seconds=60)
+    provider.refuse()
+    assert b"refused" in breaker_env.run(PYTHON, "-c", PROGRAM, provider.url(), "a").stderr
+    provider.listen()
+    assert b"refused" in breaker_env.run(PYTHON, "-c", PROGRAM, provider.url(), "b").stderr and provider.accepted == 0
+    breaker_env.command("reset", provider.key())
+    assert breaker_env.run(PYTHON, "-c", PROGRAM, provider.url(), "a").stdout == b"200\n"
+
+
+@pytest.mark.parametrize("exhausted", ["503", "pass"])
+def test_or_go_to_the_other_address(exhausted, provider, providers, breaker_env):
+    second = providers()
+    breaker_env.configure(addressed(provider.key(), second.key(), when_exhausted=exhausted), cooldown_seconds=60)
+    provider.refuse()
+    breaker_env.run(PYTHON, "-c", PROGRAM, provider.url(), "a")
+    provider.listen()
+    assert breaker_env.run(PYTHON, "-c", PROGRAM, provider.url(), "b").stdout == b"200\n"
+    assert (provider.accepted, second.count()) == (0, 1)
+    assert [event["cause"] for event in breaker_env.events(event="rerouted")] == ["cooling_down"]
+
+
+def test_all_processes_learn_of_one_connect(provider, curl, configure, breaker_env):
+    """With a fallback nobody tries the dead host again, and the caller of the first gets its answer, too."""
+    with Provider() as other:
+        configure(provider, Fallback("other", other), cooldown_seconds=60)
+        provider.refuse()
+        got = [curl(provider.url(), model, env={"SECOND_KEY": SECOND_KEY}) for model in "abc"]
+        assert [a.status for a in got] == [200] * 3 and other.count() == 3
+        assert breaker_env.calls(provider.key())["failure"] == 1

@@ -61,6 +61,7 @@ static void defaults_without_a_file(void **state)
         assert_int_equal(status_set_has(&policy.cooldown.on, status), brief);
     }
     assert_string_equal(policy.outcome.neutral_body, "");
+    assert_true(policy.cooldown.on_connect);
     assert_int_equal(policy.cooldown.rate_limit, RATE_LIMIT_COOLDOWN);
     assert_int_equal(policy.cooldown.max_ms, 300000);
     assert_int_equal(policy.cooldown.quota_ms, 60000);
@@ -88,7 +89,7 @@ static void every_key_reaches_its_place(void **state)
         "neutral_status = 500-502\nneutral_status = 404\n"
         "neutral_body = too long,b\nneutral_body = \"code\": 1\n"
         "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
-        "cooldown_on = 401\ncooldown_on = 502\nerror_code = no-go\n"
+        "cooldown_on = 401, CONNECT\ncooldown_on = 502\nerror_code = no-go\n"
         "slow_first_byte = 0.75\nstall_after = 20\n");
     struct policy policy = policy_of(config, "h", NULL);
 
@@ -132,6 +133,7 @@ static void every_key_reaches_its_place(void **state)
     assert_true(status_set_has(&policy.cooldown.on, 401));
     assert_true(status_set_has(&policy.cooldown.on, 502));
     assert_false(status_set_has(&policy.cooldown.on, 429));
+    assert_true(policy.cooldown.on_connect);
     assert_true(status_set_has(&policy.outcome.failure_status, 429));
     assert_explained(config, OPTION_failure_status, NULL, NULL, "500, 501,503-504",
                      (snprintf(problems[0].file, 256, "%s:20", fixture_path), problems[0].file));

@@ -84,6 +84,9 @@ static const struct expected bad_files[] = {
     {"[breaker]\nrate_limit = cooldown, off\n", 2, "rate_limit", "\"cooldown, off\""},
     {"[breaker]\ncooldown_max = 1.9\n", 2, "cooldown_max", "from 2 to 86400"},
     {"[breaker]\ncooldown_on = 600\n", 2, "cooldown_on", "\"600\""},
+    {"[breaker]\ncooldown_on = 500, connects\n", 2, "cooldown_on",
+     "expected a list of HTTP statuses, ranges and the word connect, found \"500, connects\""},
+    {"[breaker]\nfailure_status = 500, connect\n", 2, "failure_status", "\"500, connect\""},
     {"[breaker]\nneutral_status = 99\n", 2, "neutral_status", "\"99\""},
     {"[breaker]\nneutral_body = a,, b\n", 2, "neutral_body",
      "expected texts of 1 to 128 bytes with commas between, at most 16 of them and 511 bytes in "
