@@ -391,6 +391,17 @@ static void body_the_same_request_again(void)
     clean_up();
 }
 
+/* `breaker reset --all`, told to who is only ever refused. */
+static void body_a_replaced_table_is_found(void)
+{
+    configure("");
+    limit("a", 17000);
+    advance(2);
+    CHECK(table_replace(getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    CHECK(ask_as("a", "m") == SHIM_REFUSED && flows("a"));
+    clean_up();
+}
+
 static void body_the_log_tells(void)
 {
     configure("");
@@ -428,6 +439,7 @@ IN_CHILD(forced_closed_parks_nobody, "")
 IN_CHILD(of_a_host_alone, "")
 IN_CHILD(a_model_that_is_known_late, "")
 IN_CHILD(the_same_request_again, "")
+IN_CHILD(a_replaced_table_is_found, "")
 IN_CHILD(the_log_tells, "")
 
 int main(void)
@@ -456,6 +468,7 @@ int main(void)
         cmocka_unit_test(test_of_a_host_alone),
         cmocka_unit_test(test_a_model_that_is_known_late),
         cmocka_unit_test(test_the_same_request_again),
+        cmocka_unit_test(test_a_replaced_table_is_found),
         cmocka_unit_test(test_the_log_tells),
     };
 
