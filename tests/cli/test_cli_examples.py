@@ -15,4 +15,4 @@ def test_an_example_passes_the_check(path, breaker):
 
 
 def test_there_are_some():
-    assert {path.stem for path in EXAMPLES} >= {"vikat", "omniroute"}
+    assert {path.stem for path in EXAMPLES} >= {"rolter", "vikat", "omniroute"}
