@@ -5,8 +5,7 @@
 
 static uint64_t credential_of(const struct call *call)
 {
-    return cooldown_credential(
-        hash64(&call->credential, sizeof call->credential, call->table->header->hash_seed));
+    return table_credential(call->table, call->credential);
 }
 
 /* Where no layer tells the credential, only what is meant for all of them counts. */

@@ -39,7 +39,7 @@ enum explain_reason {
     EXPLAIN_CLOSED,
     EXPLAIN_DEGRADED,
     EXPLAIN_FORCED_CLOSED,
-    EXPLAIN_PASS,     /* a breaker refuses, and when_exhausted = pass */
+    EXPLAIN_PASS,     /* a breaker refuses or cools down, and when_exhausted = pass */
     EXPLAIN_OBSERVED, /* the same, and mode = observe */
     /* probes */
     EXPLAIN_DUE,
@@ -48,6 +48,7 @@ enum explain_reason {
     EXPLAIN_OPEN,
     EXPLAIN_FORCED_OPEN,
     EXPLAIN_PROBE_UNDER_WAY,
+    EXPLAIN_COOLING, /* its breakers would let it go */
     /* uncounted */
     EXPLAIN_DISABLED,
     EXPLAIN_SCHEME,
@@ -69,6 +70,7 @@ struct explain_side {
     struct policy policy;
     struct cli_row row;
     struct breaker_admission admission;
+    uint32_t parked_ms; /* so long the call is to wait there, as far as its credential is known */
 };
 
 /* A place that the call could go to, and what its breakers say. */
@@ -79,12 +81,20 @@ struct explain_stop {
     enum fallback_misfit misfit;
     struct span culprit;        /* of FALLBACK_VARIABLE: the variable; else SPAN_NONE */
     char url[FALLBACK_URL_MAX]; /* without user and credentials; "": none, or too long */
+    bool credential_known;      /* whose quota it draws on there */
+    uint64_t credential;        /* as credential.h has it; 0: it has none */
     struct explain_side host, model;
     enum explain_action action;
     enum explain_reason reason;
     const struct explain_side *by; /* whose word it is; NULL: of no one side */
     bool waits;                    /* refused: with a Retry-After of so many seconds */
     unsigned wait_min, wait_max;
+};
+
+/* Credentials that cool down at a key where this call, which may have one of them, would go. */
+struct explain_waiting {
+    const struct explain_side *at;    /* NULL: there are none, or their calls go as well */
+    const struct explain_stop *taken; /* where those go instead; NULL: they are refused */
 };
 
 enum explain_place {
@@ -113,9 +123,10 @@ struct explanation {
     struct explain_stop chain[EXPLAIN_CHAIN_MAX];
     unsigned chain_len;
     const struct explain_stop *taken; /* what takes the call that its own host refuses, or NULL */
-    const struct explain_stop *failover;      /* what takes it should its connect fail, or NULL */
-    bool fails_over;                          /* that would be asked for */
-    bool exhausted;                           /* its own host refuses, and so do all others */
+    const struct explain_stop *failover; /* what takes it should its connect fail, or NULL */
+    bool fails_over;                     /* that would be asked for */
+    bool exhausted;                      /* its own host refuses, and so do all others */
+    struct explain_waiting waiting;
     struct explain_stop address;              /* where the host's connects go instead now ... */
     bool connects_elsewhere;                  /* ... if they do */
     char verdict[EXPLAIN_TEXT_SIZE];          /* what would happen, and why */
@@ -144,8 +155,8 @@ void explain_remark(struct explanation *out, const char *text);
 /* --- cmd_explain_stop.c: one place -------------------------------------------------------------
  */
 
-/* Reads the breakers of a request there at `now`, CLOCK_BOOTTIME ns. `model` SPAN_NONE: M is not
- * asked. */
+/* Reads the breakers of a request there at `now`, CLOCK_BOOTTIME ns, whose credential stands in
+ * *stop. `model` SPAN_NONE: M is not asked. */
 void explain_read_stop(const struct cli_context *context, const struct route_key *key,
                        struct span model, uint64_t now, struct explain_stop *stop);
 
@@ -155,9 +166,21 @@ void explain_decide(struct explain_stop *stop, enum explain_action action,
 /* Decides by mode = off of H or M, or returns false. */
 bool explain_is_off(struct explain_stop *stop);
 
+/* A connect to the host is refused by its breaker, or by a cool-down of everybody; `strictly`: it
+ * goes elsewhere if it can, though when_exhausted would let it pass. */
+bool explain_refuses_connect(const struct explain_side *host, bool strictly);
+/* Would a call of a credential that cools down there be kept from going? `strictly` as below. */
+bool explain_keeps_waiting(const struct explain_side *side, bool strictly);
+
 /* Decides by its breakers. `strictly`: what a breaker refuses is refused, whatever when_exhausted
  * says, since there is another place to go to. */
 void explain_ask_breakers(struct explain_stop *stop, bool strictly);
+
+/* Of a refusal's answer. */
+static inline unsigned explain_status(const struct explain_stop *stop)
+{
+    return stop->reason == EXPLAIN_COOLING ? 429 : 503;
+}
 
 static inline bool explain_takes(const struct explain_stop *stop)
 {

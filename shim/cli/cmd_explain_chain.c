@@ -5,6 +5,8 @@
  */
 #include "cli/cmd_explain.h"
 
+#include "http/credential.h"
+
 /* --- URLs, to be shown ------------------------------------------------------------------------ */
 
 /* The parts one after the other and the query without its credentials, or "" when that does not
@@ -112,19 +114,41 @@ static void add_address(const struct cli_context *context, struct explanation *o
         return;
     }
     explain_own_url(out, stop->url);
+    stop->credential_known = out->chain[0].credential_known;
+    stop->credential = out->chain[0].credential;
     ask(context, out, &there, call->model, now, stop);
 }
 
+/* Its first credential is that of the calls there. */
 static enum fallback_misfit judge_headers(const struct config_fallback *fallback,
-                                          struct span *culprit)
+                                          struct explain_stop *stop)
 {
     static char header[FALLBACK_HEADER_MAX];
     enum fallback_misfit why = FALLBACK_FITS;
+    struct span key;
 
-    for (unsigned i = 0; i < fallback->header_count && why == FALLBACK_FITS; i++)
-        why = fallback_header(fallback, i, cli_settings_variable, header, culprit);
+    for (unsigned i = 0; i < fallback->header_count && why == FALLBACK_FITS; i++) {
+        why = fallback_header(fallback, i, cli_settings_variable, header, &stop->culprit);
+        if (why == FALLBACK_FITS && !stop->credential_known &&
+            credential_in_header(span_str(header), &key) == CREDENTIAL_PROVIDERS) {
+            stop->credential_known = true;
+            stop->credential = credential_hash(0, key);
+        }
+    }
     explicit_bzero(header, sizeof header);
     return why;
+}
+
+/* Where it has none of its own: none to another place, and to the same the call's. */
+static void judge_credential(const struct explanation *explanation,
+                             const struct fallback_plan *plan, struct explain_stop *stop)
+{
+    const struct explain_stop *own = &explanation->chain[0];
+
+    if (stop->credential_known)
+        return;
+    stop->credential_known = plan->foreign || own->credential_known;
+    stop->credential = plan->foreign ? 0 : own->credential;
 }
 
 static void add_fallback(const struct cli_context *context, struct explanation *out,
@@ -140,7 +164,8 @@ static void add_fallback(const struct cli_context *context, struct explanation *
     enum fallback_misfit why = fallback_plan(call, fallback, &plan);
     if (why == FALLBACK_FITS) {
         show_plan(&plan, stop->url);
-        why = judge_headers(fallback, &stop->culprit);
+        why = judge_headers(fallback, stop);
+        judge_credential(out, &plan, stop);
     }
     if (why == FALLBACK_FITS)
         ask(context, out, &plan.there,
@@ -206,7 +231,7 @@ void explain_read_address(const struct cli_context *context, struct explanation 
     uint16_t port;
     struct route_key key;
 
-    if (!out->at_connect || host->admission.verdict != BREAKER_REFUSE ||
+    if (!out->at_connect || !explain_refuses_connect(host, true) ||
         !fallback_address(&host->policy, span_str(host->key), &there, &port) ||
         !route_key_of(SPAN_NONE, there, port, SPAN_LIT(""), &key))
         return;

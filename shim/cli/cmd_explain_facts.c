@@ -3,6 +3,8 @@
  */
 #include "cli/cmd_explain.h"
 
+#include "http/credential.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
@@ -157,6 +159,21 @@ static int find_model(const struct explain_question *question, struct explanatio
     return question->body ? read_body(question->body, out) : CLI_OK;
 }
 
+/* --- whose quota? ----------------------------------------------------------------------------- */
+
+/* The URL is all of the request that is known. */
+static void read_credential(const struct explain_question *question, struct explanation *out)
+{
+    struct explain_stop *own = &out->chain[0];
+    struct span key;
+
+    if (!credential_in_query(out->url.query, &key))
+        key = url_userinfo(span_str(question->url), &out->url);
+    own->credential_known = out->key.shape.place != MODEL_NONE && key.len > 0;
+    if (own->credential_known)
+        own->credential = credential_hash(0, key);
+}
+
 /* --- both ------------------------------------------------------------------------------------- */
 
 int explain_facts(const struct cli_context *context, const struct explain_question *question,
@@ -178,5 +195,6 @@ int explain_facts(const struct cli_context *context, const struct explain_questi
     if (has_dot_segment(out->url.path))
         explain_remark(out,
                        "the path is taken as it stands: libcurl takes its dot segments out first");
+    read_credential(question, out);
     return find_model(question, out);
 }

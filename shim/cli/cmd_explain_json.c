@@ -4,6 +4,8 @@
  */
 #include "cli/cmd_explain.h"
 
+#include <inttypes.h>
+
 static const char *boolean(bool value)
 {
     return value ? "true" : "false";
@@ -118,6 +120,25 @@ static void put_layers(const struct explanation *explanation)
     fputs("],\n ", stdout);
 }
 
+static void put_waiting(const struct explanation *explanation)
+{
+    const struct explain_side *at = explanation->waiting.at;
+    const struct explain_stop *taken = explanation->waiting.taken;
+
+    if (!at) {
+        fputs("\"waiting\":null,", stdout);
+        return;
+    }
+    fputs("\"waiting\":{", stdout);
+    cli_text_json_member("key", span_str(at->key));
+    printf(",\"credentials\":%u,\"longest_ms\":%" PRIu64 ",", at->row.parked, at->row.parked_ms);
+    cli_text_json_member("action",
+                         span_str(explain_action_name(taken ? EXPLAIN_REROUTED : EXPLAIN_REFUSED)));
+    putchar(',');
+    cli_text_json_member("fallback", taken ? taken->name : SPAN_NONE);
+    fputs("},", stdout);
+}
+
 static void put_verdict(const struct explanation *explanation)
 {
     const struct explain_stop *stop = &explanation->chain[0];
@@ -139,10 +160,11 @@ static void put_verdict(const struct explanation *explanation)
     putchar(',');
     cli_text_json_member("failover", failover ? failover->name : SPAN_NONE);
     if (stop->waits && !explanation->taken)
-        printf(",\"status\":503,\"retry_after\":{\"min\":%u,\"max\":%u},", stop->wait_min,
-               stop->wait_max);
+        printf(",\"status\":%u,\"retry_after\":{\"min\":%u,\"max\":%u},", explain_status(stop),
+               stop->wait_min, stop->wait_max);
     else
         fputs(",\"status\":null,\"retry_after\":null,", stdout);
+    put_waiting(explanation);
     cli_text_json_member("text", span_str(explanation->verdict));
     fputs("},\n \"remarks\":[", stdout);
     for (unsigned i = 0; i < explanation->remark_count; i++) {

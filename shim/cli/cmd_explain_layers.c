@@ -6,9 +6,9 @@
 /* What a connect meets, which is judged by H alone. */
 static const char *connect_to_host(const struct explain_side *host)
 {
-    return route_refuses(&host->policy, &host->admission) ? "connect fails with ECONNREFUSED"
-           : host->admission.verdict == BREAKER_GRANT     ? "connects as the probe"
-                                                          : "connects";
+    return explain_refuses_connect(host, false)       ? "connect fails with ECONNREFUSED"
+           : host->admission.verdict == BREAKER_GRANT ? "connects as the probe"
+                                                      : "connects";
 }
 
 void explain_say_connect(struct explanation *explanation)
@@ -28,9 +28,8 @@ bool explain_layers(const struct explanation *explanation,
 {
     const struct explain_stop *stop = &explanation->chain[0];
     bool clear = span_ieq(explanation->url.scheme, SPAN_LIT("http"));
-    bool ends_at_connect =
-        explanation->at_connect && (explanation->connects_elsewhere ||
-                                    route_refuses(&stop->host.policy, &stop->host.admission));
+    bool ends_at_connect = explanation->at_connect && (explanation->connects_elsewhere ||
+                                                       explain_refuses_connect(&stop->host, false));
 
     if (explanation->disabled || !explanation->is_http || !route_is_covered(explanation->cover) ||
         stop->host.policy.mode == MODE_OFF || stop->reason == EXPLAIN_TABLE_REFUSED)

@@ -27,6 +27,7 @@ const char *explain_reason_name(enum explain_reason reason)
         [EXPLAIN_OPEN] = "open",
         [EXPLAIN_FORCED_OPEN] = "forced_open",
         [EXPLAIN_PROBE_UNDER_WAY] = "probe_under_way",
+        [EXPLAIN_COOLING] = "cooling_down",
         [EXPLAIN_DISABLED] = "disabled",
         [EXPLAIN_SCHEME] = "scheme",
         [EXPLAIN_NOT_LISTED] = "not_listed",

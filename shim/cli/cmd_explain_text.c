@@ -92,7 +92,7 @@ static void put_layers(const struct explanation *explanation)
 static void put_state(const struct explain_side *side)
 {
     const struct cli_row *row = &side->row;
-    char left[32], rate[64], failure[64];
+    char left[32], rate[64], longest[32], failure[64];
 
     printf("  state: %s%s, streak %u", breaker_state_name(row->effective.state),
            cli_row_is_due(row) ? ", probe due" : "", row->effective.streak);
@@ -100,6 +100,9 @@ static void put_state(const struct explain_side *side)
         printf(", retry in %s", cli_text_duration(row->retry_in_ms, left, sizeof left));
     if (row->rated)
         printf(", failed %s", cli_row_rate(row, rate, sizeof rate));
+    if (row->parked)
+        printf(", %u cooling down for up to %s", row->parked,
+               cli_text_duration(row->parked_ms, longest, sizeof longest));
     printf(", last failure: %s%s\n", cli_row_failure(row, failure, sizeof failure),
            side->seen ? "" : " (no call has been counted for it yet)");
 }

@@ -66,20 +66,28 @@ static void remark_on_chain(struct explanation *out)
                            : "this is no LLM call: it goes to no fallback");
 }
 
-/* Whose call it is, it is not told. */
-static void remark_on_cooldowns(struct explanation *out)
+/* Of a call whose credential is not known: is it of those that wait? */
+static void read_waiting(struct explanation *out)
 {
     const struct explain_stop *own = &out->chain[0];
     const struct explain_side *side = out->host_alone ? &own->host : &own->model;
 
-    if (!side->exists || side->row.parked == 0 || side->policy.mode != MODE_ENFORCE)
+    if (side->exists && side->row.parked > 0 && !own->credential_known &&
+        side->row.effective.state != BREAKER_SHOW_FORCED_CLOSED)
+        out->waiting.at = side;
+}
+
+/* And what becomes of those, where the call itself goes. */
+static void judge_waiting(struct explanation *out)
+{
+    struct explain_waiting *waiting = &out->waiting;
+
+    if (!waiting->at)
         return;
-    explain_remark(out,
-                   side->row.parks_all
-                       ? "its key is cooling down for all credentials: for a while the call "
-                         "goes to a fallback, or else as when_exhausted says, with a 429"
-                       : "some credentials are cooling down at its key: with one of them the "
-                         "call goes to a fallback, or else as when_exhausted says, with a 429");
+    waiting->taken = first_that_takes(out);
+    if (!explain_takes(&out->chain[0]) ||
+        !explain_keeps_waiting(waiting->at, waiting->taken != NULL))
+        waiting->at = NULL;
 }
 
 void explain_judge(const struct cli_context *context, struct explanation *out)
@@ -99,9 +107,10 @@ void explain_judge(const struct cli_context *context, struct explanation *out)
     if (out->covered && table_is_refused(out->table_error))
         explain_decide(own, EXPLAIN_UNCOUNTED, EXPLAIN_TABLE_REFUSED, NULL);
     else if (out->covered) {
+        read_waiting(out);
         walk_chain(context, out, now);
+        judge_waiting(out);
         remark_on_chain(out);
-        remark_on_cooldowns(out);
     }
     if (!*out->direct)
         explain_say_direct(out);

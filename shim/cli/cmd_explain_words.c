@@ -29,19 +29,30 @@ __attribute__((format(printf, 2, 3))) static void add(struct text *text, const c
 
 /* --- one place -------------------------------------------------------------------------------- */
 
+/* "for 12.1s (until 2026-01-31T12:00:00Z)" */
+static void say_how_long(uint64_t ms, struct text *text)
+{
+    time_t end = (time_t)((clock_system.wall_ms() + (int64_t)ms) / 1000);
+    char left[32], until[32] = "";
+    struct tm tm;
+
+    strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &tm));
+    add(text, "for %s (until %s)", cli_text_duration(ms, left, sizeof left), until);
+}
+
 /* "KEY is open for 12.1s (until 2026-01-31T12:00:00Z), last failure: status 500, 3.0s ago" */
 static void say_refusal(const struct explain_stop *stop, struct text *text)
 {
     const struct explain_side *by = stop->by;
-    char left[32], until[32] = "", failure[64];
+    char failure[64];
 
     add(text, "%s is ", by->key);
     if (stop->reason == EXPLAIN_OPEN) {
-        time_t end = (time_t)((clock_system.wall_ms() + (int64_t)by->row.retry_in_ms) / 1000);
-        struct tm tm;
-        strftime(until, sizeof until, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&end, &tm));
-        add(text, "open for %s (until %s)",
-            cli_text_duration(by->row.retry_in_ms, left, sizeof left), until);
+        add(text, "open ");
+        say_how_long(by->row.retry_in_ms, text);
+    } else if (stop->reason == EXPLAIN_COOLING) {
+        add(text, "cooling down for %s ", by->row.parks_all ? "all credentials" : "its credential");
+        say_how_long(by->parked_ms, text);
     } else {
         add(text, "%s",
             stop->reason == EXPLAIN_FORCED_OPEN ? "held open by hand"
@@ -66,6 +77,19 @@ static void say_uncounted(const struct explanation *explanation, const struct ex
         add(text, "not covered: %s", explain_cover_text(explanation->cover));
 }
 
+/* What would refuse it, were it not for its policy. */
+static void say_not_refused(const struct explain_stop *stop, struct text *text)
+{
+    bool cools = stop->by->admission.verdict != BREAKER_REFUSE;
+    bool observed = stop->reason == EXPLAIN_OBSERVED;
+
+    add(text, "%s is %s, but %s", stop->by->key,
+        cools ? "cooling down" : breaker_state_name(stop->by->row.effective.state),
+        observed ? "mode = observe" : "when_exhausted = pass");
+    if (!cools)
+        add(text, observed ? "; it is not counted there" : ": the call moves its statistics only");
+}
+
 static void say_going(const struct explain_stop *stop, struct text *text)
 {
     const char *by = stop->by ? stop->by->key : "";
@@ -78,12 +102,8 @@ static void say_going(const struct explain_stop *stop, struct text *text)
         add(text, "%s is half-open, and a probe may go", by);
         break;
     case EXPLAIN_PASS:
-        add(text, "%s is %s, but when_exhausted = pass: the call moves its statistics only", by,
-            breaker_state_name(stop->by->row.effective.state));
-        break;
     case EXPLAIN_OBSERVED:
-        add(text, "%s is %s, but mode = observe; it is not counted there", by,
-            breaker_state_name(stop->by->row.effective.state));
+        say_not_refused(stop, text);
         break;
     case EXPLAIN_FORCED_CLOSED:
         add(text, "%s is held closed by hand", by);
@@ -182,7 +202,8 @@ static void say_own(const struct explanation *explanation, struct text *text)
 
     switch (stop->action) {
     case EXPLAIN_REFUSED:
-        add(text, "refused with a synthetic 503, Retry-After %u", stop->wait_min);
+        add(text, "refused with a synthetic %u, Retry-After %u", explain_status(stop),
+            stop->wait_min);
         if (stop->wait_min != stop->wait_max)
             add(text, " to %u", stop->wait_max);
         add(text, ": ");
@@ -202,13 +223,6 @@ static void say_own(const struct explanation *explanation, struct text *text)
         add(text, "; its model may say otherwise: give --model or --body");
 }
 
-void explain_say_direct(struct explanation *explanation)
-{
-    struct text text = text_in(explanation->direct, sizeof explanation->direct);
-
-    say_own(explanation, &text);
-}
-
 static const char depends_on_model[] =
     "whether a fallback takes it depends on its model: give --model or --body";
 
@@ -219,6 +233,38 @@ static bool waits_for_model(const struct explanation *explanation)
         if (is_for_model(&explanation->chain[i]))
             return true;
     return false;
+}
+
+/* Of credentials, when it is not known whether the call's is one of them. `direct`: where nothing
+ * goes elsewhere. */
+static void say_waiting(const struct explanation *explanation, bool direct, struct text *text)
+{
+    const struct explain_side *at = explanation->waiting.at;
+    char longest[32];
+
+    if (!at || !explain_takes(&explanation->chain[0]) ||
+        (direct && !explain_keeps_waiting(at, false)))
+        return;
+    bool one = at->row.parked == 1;
+    add(text,
+        "; but %u credential%s of at most %u that are known %s cooling down at %s, the last for "
+        "%s: their calls ",
+        at->row.parked, one ? "" : "s", COOLDOWN_WORDS, one ? "is" : "are", at->key,
+        cli_text_duration(at->row.parked_ms, longest, sizeof longest));
+    if (explanation->waiting.taken && !direct) {
+        add(text, "go ");
+        say_way(explanation->waiting.taken, text);
+    } else {
+        add(text, "are refused with a synthetic 429");
+    }
+}
+
+void explain_say_direct(struct explanation *explanation)
+{
+    struct text text = text_in(explanation->direct, sizeof explanation->direct);
+
+    say_own(explanation, &text);
+    say_waiting(explanation, true, &text);
 }
 
 void explain_say_verdict(struct explanation *explanation)
@@ -235,6 +281,7 @@ void explain_say_verdict(struct explanation *explanation)
         return;
     }
     say_own(explanation, &text);
+    say_waiting(explanation, false, &text);
     if (explanation->failover) {
         add(&text, "; should its connect fail: ");
         say_way(explanation->failover, &text);

@@ -1,6 +1,7 @@
 #include "table/table.h"
 
 #include "base/hash.h"
+#include "core/cooldown.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -55,6 +56,11 @@ uint64_t table_identity(const struct table *t, struct span key)
     uint64_t identity = hash64(key.ptr, key.len, t->seed);
 
     return identity ? identity : 1; /* 0 is "not claimed" */
+}
+
+uint64_t table_credential(const struct table *t, uint64_t credential)
+{
+    return cooldown_credential(hash64(&credential, sizeof credential, t->seed));
 }
 
 /* Where a walk stands at its n-th step. Each identity walks with a stride of its own: odd, so that

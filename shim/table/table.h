@@ -69,6 +69,10 @@ bool table_is_current(const struct table *t, const char *path);
 
 uint64_t table_identity(const struct table *t, struct span key); /* never 0 */
 
+/* What stands for a credential in cool-downs (core/cooldown.h); of its hash (credential.h), 0: of
+ * calls that have none. */
+uint64_t table_credential(const struct table *t, uint64_t credential);
+
 /* The slot of an identity, or NULL. No store, no system call; at most TABLE_PROBES loads. */
 struct slot *table_find(const struct table *t, uint64_t identity);
 

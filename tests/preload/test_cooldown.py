@@ -169,7 +169,7 @@ def test_status_and_reset(provider, curl, breaker_env):
     assert row["cooldowns"]["credentials"] == 2 and 10000 < row["cooldowns"]["longest_ms"] <= 17100
     assert ", 2 cooling down" in breaker_env.command("status").stdout
     words = "explain", "--model", "m", provider.url()
-    assert "note: some credentials are cooling down" in breaker_env.command(*words).stdout
+    assert "2 credentials of at most 4 that are known are cooling down" in breaker_env.command(*words).stdout
     breaker_env.command("reset", provider.key("m"))
     assert "cooling down" not in breaker_env.command(*words).stdout
     assert "cooldowns" not in breaker_env.breakers()[provider.key("m")]
