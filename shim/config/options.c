@@ -37,7 +37,7 @@ static const char *const choice_rate_limit[] = {"cooldown", "count", "ignore", N
 #define TYPE_STATUS_CONNECT                                                                        \
     VALUE_STATUS_CONNECT, NULL, "a list of HTTP statuses, ranges and the word connect"
 #define TYPE_RATE_LIMIT                                                                            \
-    VALUE_RATE_LIMIT, choice_rate_limit, "cooldown, count, both of them, or ignore"
+    VALUE_RATE_LIMIT, choice_rate_limit, "cooldown, count, both with a comma between, or ignore"
 #define TYPE_NAMES   VALUE_NAMES, NULL, "names of [fallback NAME] sections"
 #define TYPE_BASE    VALUE_BASE, NULL, "http://HOST[:PORT][/PATH] or https://..."
 #define TYPE_ADDRESS VALUE_ADDRESS, NULL, "HOST:PORT"

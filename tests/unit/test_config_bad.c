@@ -79,7 +79,7 @@ static const struct expected bad_files[] = {
     {"[breaker]\nmin_calls = 0\n", 2, "min_calls", "from 1 to 8000"},
     {"[breaker]\nmin_calls = 8001\n", 2, "min_calls", "\"8001\""},
     {"[breaker]\nrate_limit = ignore, count\n", 2, "rate_limit",
-     "expected cooldown, count, both of them, or ignore, found \"ignore, count\""},
+     "expected cooldown, count, both with a comma between, or ignore, found \"ignore, count\""},
     {"[breaker]\nrate_limit =\n", 2, "rate_limit", "\"\""},
     {"[breaker]\nrate_limit = cooldown, off\n", 2, "rate_limit", "\"cooldown, off\""},
     {"[breaker]\ncooldown_max = 1.9\n", 2, "cooldown_max", "from 2 to 86400"},
