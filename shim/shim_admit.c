@@ -138,6 +138,7 @@ static bool is_kept_waiting(struct call *call, struct call_side *side, uint64_t 
     }
     refuse(call, side, &kept, now);
     call->refusal.parked = true;
+    call->refusal.state = call_shown(side, now).state;
     call->refusal.with_all = call_parked_with_all(side, now);
     call->refusal.wait_ms = kept_ms(call, now);
     process_table_recheck(call->config, now); /* a replaced table is found by the next call */

@@ -196,6 +196,9 @@ const char *cli_row_destination(const struct table *table, const struct cli_dest
 /* "10/20 in 60s": failures, calls, window. Returns `buf`. */
 const char *cli_row_rate(const struct cli_row *row, char *buf, size_t size);
 
+/* Whom its cool-downs keep waiting: "all" (credentials), or how many. Returns `buf`. */
+const char *cli_row_parked(const struct cli_row *row, char *buf, size_t size);
+
 /* Members of a JSON object, on stdout: key, level, host, model; state to rerouted_to. `table`: the
  * row's. */
 void cli_row_json_key(struct span key);

@@ -77,6 +77,15 @@ const char *cli_row_rate(const struct cli_row *row, char *buf, size_t size)
     return buf;
 }
 
+const char *cli_row_parked(const struct cli_row *row, char *buf, size_t size)
+{
+    if (row->parks_all)
+        snprintf(buf, size, "all");
+    else
+        snprintf(buf, size, "%u", row->parked);
+    return buf;
+}
+
 const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size)
 {
     char age[32], status[16] = "";
@@ -162,7 +171,7 @@ void cli_row_json_state(const struct table *table, const struct cli_row *row)
         fputs(",\"mode\":\"observe\"", stdout);
     json_rate(row);
     if (row->parked)
-        printf(",\"cooldowns\":{\"credentials\":%u,\"longest_ms\":%" PRIu64 "}", row->parked,
-               row->parked_ms);
+        printf(",\"cooldowns\":{\"credentials\":%u,\"all\":%s,\"longest_ms\":%" PRIu64 "}",
+               row->parked, row->parks_all ? "true" : "false", row->parked_ms);
     json_destinations(table, row);
 }

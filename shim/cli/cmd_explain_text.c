@@ -92,7 +92,7 @@ static void put_layers(const struct explanation *explanation)
 static void put_state(const struct explain_side *side)
 {
     const struct cli_row *row = &side->row;
-    char left[32], rate[64], longest[32], failure[64];
+    char left[32], rate[64], longest[32], failure[64], who[16];
 
     printf("  state: %s%s, streak %u", breaker_state_name(row->effective.state),
            cli_row_is_due(row) ? ", probe due" : "", row->effective.streak);
@@ -101,7 +101,7 @@ static void put_state(const struct explain_side *side)
     if (row->rated)
         printf(", failed %s", cli_row_rate(row, rate, sizeof rate));
     if (row->parked)
-        printf(", %u cooling down for up to %s", row->parked,
+        printf(", %s cooling down for up to %s", cli_row_parked(row, who, sizeof who),
                cli_text_duration(row->parked_ms, longest, sizeof longest));
     printf(", last failure: %s%s\n", cli_row_failure(row, failure, sizeof failure),
            side->seen ? "" : " (no call has been counted for it yet)");

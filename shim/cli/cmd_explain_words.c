@@ -81,13 +81,12 @@ static void say_uncounted(const struct explanation *explanation, const struct ex
 static void say_not_refused(const struct explain_stop *stop, struct text *text)
 {
     bool cools = stop->by->admission.verdict != BREAKER_REFUSE;
-    bool observed = stop->reason == EXPLAIN_OBSERVED;
 
     add(text, "%s is %s, but %s", stop->by->key,
         cools ? "cooling down" : breaker_state_name(stop->by->row.effective.state),
-        observed ? "mode = observe" : "when_exhausted = pass");
+        stop->reason == EXPLAIN_OBSERVED ? "mode = observe" : "when_exhausted = pass");
     if (!cools)
-        add(text, observed ? "; it is not counted there" : ": the call moves its statistics only");
+        add(text, ": the call moves its statistics only");
 }
 
 static void say_going(const struct explain_stop *stop, struct text *text)

@@ -138,10 +138,11 @@ static void write_count(char *cell, uint64_t count)
 /* "closed, 2 cooling down (17s)" */
 static void write_state(const struct cli_row *row, char *cell)
 {
-    char parked[64] = "", longest[32];
+    char parked[64] = "", longest[32], who[16];
 
     if (row->parked)
-        snprintf(parked, sizeof parked, ", %u cooling down (%s)", row->parked,
+        snprintf(parked, sizeof parked, ", %s cooling down (%s)",
+                 cli_row_parked(row, who, sizeof who),
                  cli_text_duration(row->parked_ms, longest, sizeof longest));
     snprintf(cell, CELL_SIZE, "%s%s%s%s", breaker_state_name(row->effective.state),
              cli_row_is_due(row) ? ", probe due" : "", row->observed ? ", observed" : "", parked);

@@ -260,7 +260,7 @@ def test_what_is_observed_passes(breaker, explain, put_word):
     assert found["coverage"]["covered"] and found["verdict"]["retry_after"] is None
     assert found["chain"][0]["model"]["mode"] == "observe" and found["chain"][0]["model"]["state"] == "open"
     text = breaker("explain", URL, "-m", "gpt-4o", "--set", "mode=observe").stdout
-    assert f"now: goes to {HOST}: {KEY} is open, but mode = observe; it is not counted there\n" in text
+    assert f"now: goes to {HOST}: {KEY} is open, but mode = observe: the call moves its statistics only\n" in text
 
 
 def test_its_state_is_that_of_status(breaker, explain, put_word):

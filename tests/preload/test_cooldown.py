@@ -159,6 +159,8 @@ def test_a_single_failure_parks_briefly(provider, curl, breaker_env):
     assert curl(provider.url(), "m", *bearer("a")).status == 503
     assert parked(curl(provider.url(), "m", *bearer("b"))) and parked(curl(provider.url()))
     assert curl(provider.url(), "other").status == 200
+    assert breaker_env.breakers()[provider.key("m")]["cooldowns"]["all"] is True
+    assert ", all cooling down" in breaker_env.command("status").stdout
 
 
 def test_status_and_reset(provider, curl, breaker_env):
@@ -166,7 +168,7 @@ def test_status_and_reset(provider, curl, breaker_env):
     curl(provider.url(), "m", *bearer("a"))
     curl(provider.url(), "m", *bearer("b"))
     row = breaker_env.breakers()[provider.key("m")]
-    assert row["cooldowns"]["credentials"] == 2 and 10000 < row["cooldowns"]["longest_ms"] <= 17100
+    assert row["cooldowns"]["credentials"] == 2 and row["cooldowns"]["all"] is False and 10000 < row["cooldowns"]["longest_ms"] <= 17100
     assert ", 2 cooling down" in breaker_env.command("status").stdout
     words = "explain", "--model", "m", provider.url()
     assert "2 credentials of at most 4 that are known are cooling down" in breaker_env.command(*words).stdout

@@ -411,7 +411,8 @@ static void body_the_log_tells(void)
     const char *line = logged("cooldown", 0);
     CHECK(line && strstr(line, "\"key\":\"" KEY "\"") && strstr(line, "\"cause\":\"status 429\""));
     CHECK(strstr(line, "a credential for 17.000 s") && !strstr(line, "secret"));
-    CHECK(strstr(logged("refused", 0), "\"cause\":\"cooling_down\""));
+    line = logged("refused", 0);
+    CHECK(strstr(line, "\"from\":\"closed\"") && strstr(line, "\"cause\":\"cooling_down\""));
     CHECK(!logged("cooldown", 1));
     clean_up();
 }
