@@ -25,7 +25,7 @@
 /* The deepest place that is looked into: list, object, choices, choice, error, an error in it. */
 #define JSON_ERROR_LEVELS 7
 
-/* Private but for the three functions below; plain bytes, copied by assignment. All-zero is ready
+/* Private but for the functions below; plain bytes, copied by assignment. All-zero is ready
  * for a document. */
 struct json_error {
     struct json_skip skip;
@@ -44,6 +44,12 @@ void json_error_feed(struct json_error *json, struct span bytes);
 
 /* The document is complete, or cannot be read any further: nothing more will be seen. */
 bool json_error_over(const struct json_error *json);
+
+/* Was anything but blanks there? */
+static inline bool json_error_begun(const struct json_error *json)
+{
+    return json->mode != 0 || json->level != 0;
+}
 
 /* So far. `done`: the top level says "done": true (Ollama's last line). The words of an error may
  * follow it, so whoever can waits for the document's end before asking for them. */

@@ -1,6 +1,7 @@
 #include "http/stream.h"
 
 #include "http/encoding.h"
+#include "http/json_skip.h"
 #include "http/stream_parts.h"
 
 _Static_assert(sizeof(struct stream) <= 1536, "small enough to be copied for each piece");
@@ -39,8 +40,39 @@ void stream_judge_document(struct stream *stream)
     stream->json = (struct json_error){0};
 }
 
+static bool names_error(struct span bytes)
+{
+    size_t at = 0;
+
+    for (; bytes.len - at > BLOCK; at += BLOCK) {
+        struct block quotes = stream_quoted_e(block_load(bytes.ptr + at), bytes.ptr + at);
+        if (block_any(quotes) && stream_names_error(bytes, at, block_bits(quotes)))
+            return true;
+    }
+    char tail[BLOCK + 1] = {0};
+    memcpy(tail, bytes.ptr + at, bytes.len - at);
+    return stream_names_error(bytes, at, block_bits(stream_quoted_e(block_load(tail), tail)));
+}
+
+/* Does a document that stands here whole tell of no error, as nearly all do? It need not be
+ * understood then. */
+static bool is_plain_document(struct span bytes)
+{
+    struct json_skip skip;
+
+    if (bytes.len == 0 || (bytes.ptr[0] != '{' && bytes.ptr[0] != '[') || names_error(bytes))
+        return false;
+    json_skip_begin(&skip, bytes.ptr[0]);
+    json_skip_feed(&skip, span_skip(bytes, 1));
+    return json_skip_over(&skip);
+}
+
 static void feed_document(struct stream *stream, struct span bytes)
 {
+    if (!json_error_begun(&stream->json) && is_plain_document(bytes)) {
+        stream_set(stream, STREAM_BLIND);
+        return;
+    }
     json_error_feed(&stream->json, bytes);
     if (!json_error_over(&stream->json))
         return;

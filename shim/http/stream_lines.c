@@ -8,8 +8,6 @@
  */
 #include "http/stream_parts.h"
 
-#include "http/block.h"
-
 enum step {
     STEP_NAME,  /* inside a field's name */
     STEP_SPACE, /* behind its colon: one space belongs to neither */
@@ -203,29 +201,17 @@ static size_t take_line(struct stream *stream, struct span bytes)
 
 #define NOWHERE SIZE_MAX
 
-/* Does "error" stand before `end`, which is in the line of `at`? Bits of `quotes`: quotes before an
- * 'e', seen from `at`. */
-static bool names_error(struct span bytes, size_t at, uint64_t quotes)
-{
-    for (; quotes; quotes &= quotes - 1) {
-        struct span rest = span_skip(bytes, at + (size_t)__builtin_ctzll(quotes));
-        if (span_starts(rest, SPAN_LIT("\"error\"")))
-            return true;
-    }
-    return false;
-}
-
 /* One block that stands at `at`, or at `from` a copy with a byte more. Is the line's end told? */
 static inline bool look_at(struct span bytes, size_t at, const char *from, size_t *line_ends)
 {
-    struct block v = block_load(from), next = block_load(from + 1);
+    struct block v = block_load(from);
     struct block ends = block_or(block_compare(v, '\n'), block_compare(v, '\r'));
-    struct block names = block_and(block_compare(v, '"'), block_compare(next, 'e'));
+    struct block names = stream_quoted_e(v, from);
 
     if (!block_any(block_or(ends, names)))
         return false;
     uint64_t end = block_bits(ends), before = end ? (end & -end) - 1 : UINT64_MAX;
-    bool named = names_error(bytes, at, block_bits(names) & before);
+    bool named = stream_names_error(bytes, at, block_bits(names) & before);
     *line_ends = named || !end ? NOWHERE : at + (size_t)__builtin_ctzll(end);
     return named || end;
 }
