@@ -163,7 +163,8 @@ struct breaker_admission breaker_admit(uint64_t word, uint32_t now,
             return refused(word, breaker_ticks_until(view.time, now));
         return granted(view, now, true, policy);
     case BREAKER_HALF_OPEN:
-        if (!breaker_is_pending(view.time, now))
+        /* Nobody's lease is over, also to a caller whose clock is from before the hand-back. */
+        if (view.granted == 0 || !breaker_is_pending(view.time, now))
             return granted(view, now, true, policy);
         if (view.granted < probes_of(policy))
             return granted(view, now, false, policy);

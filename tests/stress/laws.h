@@ -31,7 +31,7 @@ static inline void check_grant(struct world *w, struct caller *c, uint64_t found
         "nothing passes before the open time is over");
     law(change == (was_open ? BREAKER_PROBING : BREAKER_NO_CHANGE),
         "the first grant is told, no other");
-    if (was_open || ticks_left(before.time, now) <= 0) {
+    if (was_open || before.granted == 0 || ticks_left(before.time, now) <= 0) {
         lease_begins(w);
         law(ticks_left(after.time, now) == (int32_t)policy.lease_ticks,
             "a new lease is a whole one");

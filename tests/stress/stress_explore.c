@@ -214,14 +214,14 @@ static void test_overtaken_callers(void **state)
 {
     (void)state;
     explore((struct setting){"overtaken callers", ONE_PROBE, .callers = 2, .ticks = 4,
-                             .keeps_found = true, .states = 85000});
+                             .keeps_found = true, .states = 64000});
 }
 
 static void test_operators(void **state)
 {
     (void)state;
     explore((struct setting){"operators", ONE_PROBE, .callers = 2, .ticks = 3, .operators = 2,
-                             .states = 55000});
+                             .states = 49000});
 }
 
 static void test_streaks(void **state)
@@ -230,11 +230,11 @@ static void test_streaks(void **state)
     struct breaker_policy streak = ONE_PROBE;
 
     streak.failure_threshold = 1;
-    explore((struct setting){"streaks of one", streak, .callers = 3, .ticks = 2, .states = 10000});
+    explore((struct setting){"streaks of one", streak, .callers = 3, .ticks = 2, .states = 3800});
     streak.failure_threshold = 3;
     streak.degrade_threshold = 2;
     explore(
-        (struct setting){"streaks of three", streak, .callers = 3, .ticks = 2, .states = 85000});
+        (struct setting){"streaks of three", streak, .callers = 3, .ticks = 2, .states = 67000});
 }
 
 static void test_several_probes(void **state)
@@ -261,21 +261,21 @@ static void test_back_off(void **state)
     longer.backoff_q8 = 512;
     longer.open_max_ticks = 3;
     longer.lease_ticks = 1;
-    explore((struct setting){"back-off", longer, .callers = 2, .ticks = 7, .states = 280000});
+    explore((struct setting){"back-off", longer, .callers = 2, .ticks = 7, .states = 277000});
 }
 
 static void test_slow_clocks(void **state)
 {
     (void)state;
     explore((struct setting){"slow clocks", ONE_PROBE, .callers = 2, .ticks = 3, .lag = 1,
-                             .states = 600000});
+                             .states = 360000});
 }
 
 static void test_three_callers(void **state)
 {
     (void)state;
     explore(
-        (struct setting){"three callers", ONE_PROBE, .callers = 3, .ticks = 4, .states = 1300000});
+        (struct setting){"three callers", ONE_PROBE, .callers = 3, .ticks = 4, .states = 950000});
 }
 
 static void test_all_was_met(void **state)

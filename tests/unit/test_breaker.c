@@ -261,6 +261,20 @@ static void test_handback_ends_the_lease(void **state)
                 second.next);
 }
 
+/* Its clock is as it was when the call was opened: maybe before the hand-back. */
+static void test_who_comes_after_a_handback_has_a_whole_lease(void **state)
+{
+    (void)state;
+    struct breaker_admission first = grant(word_of(BREAKER_OPEN, NOW), NOW, &POLICY);
+    struct breaker_result back =
+        settle(first.next, first.ticket, BREAKER_NEUTRAL, NOW + 5, &POLICY);
+    struct breaker_admission second = grant(back.next, NOW + 4, &POLICY);
+
+    assert_int_not_equal(second.ticket.lease, first.ticket.lease);
+    assert_int_equal(at(second.next).time, NOW + 4 + 900);
+    assert_int_equal(breaker_admit(second.next, NOW + 5, &POLICY).verdict, BREAKER_REFUSE);
+}
+
 static void test_several_probes_and_successes(void **state)
 {
     (void)state;
@@ -334,6 +348,7 @@ int main(void)
         cmocka_unit_test(test_one_probe_per_lease),
         cmocka_unit_test(test_probe_failure_reopens_longer),
         cmocka_unit_test(test_handback_ends_the_lease),
+        cmocka_unit_test(test_who_comes_after_a_handback_has_a_whole_lease),
         cmocka_unit_test(test_several_probes_and_successes),
         cmocka_unit_test(test_a_grant_stays_its_holders),
     };
