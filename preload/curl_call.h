@@ -78,6 +78,9 @@ curl_mimepart *curl_mime_model_part(const struct easy *easy);
 /* curl_facts.c: what getinfo tells; 0: nothing, or less than that. */
 long curl_facts_long(const struct easy *easy, CURLINFO info);
 uint64_t curl_facts_offset(const struct easy *easy, CURLINFO info);
+/* Of a total, which counts it, the time behind the queue of its multi: from there on libcurl tells
+ * of all points. Before 8.6 by our own clock, as left_queue_ns says, once the name was known. */
+uint64_t curl_facts_behind_queue(const struct easy *easy, uint64_t total_ns);
 /* How far a transfer is, or how it ended, in the door's words. */
 struct call_end curl_facts_end(struct easy *easy, CURLcode result);
 struct call_end curl_facts_abandoned(struct easy *easy);

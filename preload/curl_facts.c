@@ -228,17 +228,28 @@ static enum call_end_kind behind_the_proxy(const struct easy *easy, enum call_en
 
 #define INFO_QUEUE_TIME ((CURLINFO)(CURLINFO_OFF_T + 65)) /* CURLINFO_QUEUE_TIME_T, since 8.6.0 */
 
-/* From the connect on; before it there were only the queue and the name. What libcurl tells of the
- * name begins behind the queue; what a total counts, before it. */
+uint64_t curl_facts_behind_queue(const struct easy *easy, uint64_t total_ns)
+{
+    uint64_t queued_ns;
+
+    if (easy->real->version >= 0x080600) {
+        queued_ns = curl_facts_offset(easy, INFO_QUEUE_TIME) * 1000;
+        return total_ns > queued_ns ? total_ns - queued_ns : 0;
+    }
+    if (!easy->multi || !easy->multi->queues)
+        return total_ns;
+    return easy->left_queue_ns ? clock_system.mono_ns() - easy->left_queue_ns +
+                                     curl_facts_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000
+                               : 0;
+}
+
+/* From the connect on; before it there were only the queue and the name. */
 static uint64_t age_of(const struct easy *easy, uint64_t total_ns)
 {
-    uint64_t before = curl_facts_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
+    uint64_t behind = curl_facts_behind_queue(easy, total_ns),
+             name = curl_facts_offset(easy, CURLINFO_NAMELOOKUP_TIME_T) * 1000;
 
-    if (easy->real->version >= 0x080600)
-        before += curl_facts_offset(easy, INFO_QUEUE_TIME) * 1000;
-    else if (easy->multi && easy->multi->queues)
-        return easy->left_queue_ns ? clock_system.mono_ns() - easy->left_queue_ns : 0;
-    return total_ns > before ? total_ns - before : 0;
+    return behind > name ? behind - name : 0;
 }
 
 bool curl_facts_sent(const struct easy *easy)

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 
-#define INFO_QUEUE_TIME        ((CURLINFO)(CURLINFO_OFF_T + 65)) /* since 8.6.0 */
 #define INFO_POSTTRANSFER_TIME ((CURLINFO)(CURLINFO_OFF_T + 67)) /* since 8.10.0 */
 
 static uint64_t sent_whole_us(const struct easy *easy)
@@ -29,15 +28,13 @@ static uint64_t could_go_us(const struct easy *easy)
     return sent > up ? sent : up;
 }
 
-/* From what libcurl tells as `point_us` to the end. A total counts the queue and the redirects,
- * too. */
+/* From what libcurl tells as `point_us` to the end. */
 static uint64_t since(const struct easy *easy, uint64_t total_ns, uint64_t point_us)
 {
-    uint64_t before_us = point_us + curl_facts_offset(easy, CURLINFO_REDIRECT_TIME_T);
+    uint64_t behind = curl_facts_behind_queue(easy, total_ns),
+             before = (point_us + curl_facts_offset(easy, CURLINFO_REDIRECT_TIME_T)) * 1000;
 
-    if (easy->real->version >= 0x080600)
-        before_us += curl_facts_offset(easy, INFO_QUEUE_TIME);
-    return total_ns > before_us * 1000 ? total_ns - before_us * 1000 : 0;
+    return behind > before ? behind - before : 0;
 }
 
 /* -1: not known. A fallback's may be another. */

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from provider import Answer
+from slow_provider import NEVER
 
 SOURCE = Path(__file__).with_name("curl") / "tangle.c"
 
@@ -58,9 +59,10 @@ def test_what_is_no_multi_costs_nothing(tangle, breaker_env, provider):
     assert lines_of(breaker_env.run(tangle, "no-multi", provider.url())) == []
 
 
-def test_waiting_in_the_queue_is_no_age(tangle, breaker_env, provider):
+@pytest.mark.parametrize("limits", [{"timeout_after": 1}, {"timeout_after": NEVER, "slow_first_byte": 1}], ids=["age", "first-byte"])
+def test_waiting_in_the_queue_is_no_age(limits, tangle, breaker_env, provider):
     provider.answer(Answer(hang=True))
-    breaker_env.configure(timeout_after=1)
+    breaker_env.configure(**limits)
     assert lines_of(breaker_env.run(tangle, "queue", provider.url())) == ["done first 28", "done second 28"]
     calls = breaker_env.calls(provider.key("m"))
     assert (calls["failure"], calls["neutral"]) == (1, 1)
