@@ -337,6 +337,26 @@ static void test_slow_bodies(void **state)
     policy = before;
 }
 
+/* Of another host, or under a status that says enough. */
+static void test_bodies_that_have_no_say(void **state)
+{
+    static const enum stream_state said[] = {STREAM_OVER, STREAM_FAILURE, STREAM_CALLER,
+                                             STREAM_RATE};
+    static const uint16_t statuses[] = {200, 404, 500};
+
+    (void)state;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++)
+        for (size_t j = 0; j < sizeof statuses / sizeof *statuses; j++) {
+            struct call_end end = ended(END_BROKEN, PHASE_BODY, statuses[j], 1);
+            end.redirected_away = statuses[j] == 200;
+            struct outcome told = outcome_of(&end, &policy), got = told;
+            outcome_heed_body(&got, &end, said[i], &policy);
+            assert_int_equal(got.model, told.model);
+            assert_int_equal(got.host, told.host);
+            assert_int_equal(got.cause, told.cause);
+        }
+}
+
 static void test_local_trouble(void **state)
 {
     (void)state;
@@ -428,6 +448,7 @@ int main(void)
         cmocka_unit_test(test_a_first_byte_that_was_not_waited_for),
         cmocka_unit_test(test_a_stall),
         cmocka_unit_test(test_slow_bodies),
+        cmocka_unit_test(test_bodies_that_have_no_say),
         cmocka_unit_test(test_local_trouble),
         cmocka_unit_test(test_redirected_away),
         cmocka_unit_test(test_total),
