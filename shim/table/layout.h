@@ -70,8 +70,8 @@ struct slot_stats {
 
 struct slot {
     /*
-     * Line 0: read at each admission, written only by transitions and streaks, so that it stays
-     * shared in all cores while healthy.
+     * Line 0: read at each admission, written only by transitions, streaks and cool-downs, so that
+     * it stays shared in all cores while healthy.
      *
      * identity: hash64(key) with the header's seed, never 0. Claimed by one CAS from 0 (release,
      * pairs with the acquire of table_find) and never given back: no tombstones, no reuse, no stale

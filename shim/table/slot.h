@@ -80,7 +80,7 @@ static inline enum breaker_change slot_settle(struct slot *s, struct breaker_tic
 }
 
 /* One more call of a generation in the buckets, dropped after eight lost races; what they hold then
- * (slot_rate.c). */
+ * (slot_rate.c). Where there is a slot. */
 struct rate_sum slot_rate_add(struct slot *s, unsigned generation, bool failed, uint32_t now,
                               const struct breaker_policy *policy);
 /* What they hold; for display. */
