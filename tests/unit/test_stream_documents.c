@@ -89,11 +89,29 @@ static void test_whole_or_cut(void **state)
     }
 }
 
+/* What is there once stays, whatever follows it; and none is looked for deeper than there is room.
+ */
+static void test_the_first_error_stays(void **state)
+{
+    static const char *const bodies[] = {
+        "{\"choices\":[{\"finish_reason\":\"error\"},{\"finish_reason\":\"stop\"}]}",
+        "{\"type\":\"error\",\"error\":null}",
+        "[{\"choices\":[{\"error\":{\"error\":{\"error\":{\"error\":{\"error\":null}}}}}]}]",
+    };
+
+    (void)state;
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        struct watched w = {API_OPENAI, "application/json", NULL, span_str(bodies[i])};
+        check_watched(&w, STREAM_FAILURE, STREAM_FAILURE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_alignment),
         cmocka_unit_test(test_whole_or_cut),
+        cmocka_unit_test(test_the_first_error_stays),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
