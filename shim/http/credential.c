@@ -49,7 +49,9 @@ static bool may_be_one(struct span name)
 {
     if (name.len < 3)
         return false;
-    switch (span_lower(name.ptr[name.len - 2]) << 8 | span_lower(name.ptr[name.len - 1])) {
+    unsigned char before = (unsigned char)span_lower(name.ptr[name.len - 2]);
+    unsigned char last = (unsigned char)span_lower(name.ptr[name.len - 1]);
+    switch (before << 8 | last) {
     case 'e' << 8 | 'y': /* key */
     case 'e' << 8 | 'n': /* token */
     case 't' << 8 | 'h': /* auth */

@@ -73,6 +73,8 @@ static void the_headers_of_gateways(void **state)
         {"Connection: keep-alive", NULL},
         {"Content-Type: application/json", NULL},
         {"X-Stainless-Retry-Count: 0", NULL},
+        {"X-\xfe\xff\xf7\x13: a", NULL},
+        {"X-\xffy: a", NULL},
         {"", NULL},
     };
 
