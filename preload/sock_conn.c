@@ -209,6 +209,8 @@ void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
     else if (end == SOCK_END_CLOSE && conn->flow && shim_flow_listens(&conn->flow->flow) &&
              sock_socket_unread(fd) > 0)
         shim_flow_unread(&conn->flow->flow); /* the peer was not silent, the program did not look */
+    else if (end == SOCK_END_CLOSE && conn->flow && shim_flow_is_late(&conn->flow->flow))
+        shim_flow_left(&conn->flow->flow, sock_socket_lull(fd, conn->seen).left_ns);
     sock_conn_let_go(conn, fd, end);
 }
 

@@ -91,13 +91,35 @@ uint64_t sock_socket_unread(int fd)
     return ioctl(fd, FIONREAD, &unread) == 0 && unread > 0 ? (uint64_t)unread : 0;
 }
 
-uint64_t sock_socket_idle_ns(int fd)
+#define NS_PER_MS UINT64_C(1000000)
+/* Segments that a peer may send before it hears of the first (RFC 6928). With more of them there it
+ * has been sending for a while. */
+#define FIRST_FLIGHT 10
+
+static uint64_t came_ns(const struct tcp_info *info, uint64_t seen)
+{
+    uint64_t first_flight = (uint64_t)FIRST_FLIGHT * info->tcpi_rcv_mss;
+
+    return info->tcpi_bytes_received > seen + first_flight ? UINT64_MAX
+                                                           : info->tcpi_last_data_recv * NS_PER_MS;
+}
+
+/* What is sent again is sent, too, but left before. */
+static uint64_t left_ns(const struct tcp_info *info)
+{
+    return info->tcpi_notsent_bytes > 0 ? 0
+           : info->tcpi_retransmits > 0 ? UINT64_MAX
+                                        : info->tcpi_last_data_sent * NS_PER_MS;
+}
+
+struct sock_lull sock_socket_lull(int fd, uint64_t seen)
 {
     struct tcp_info info = {.tcpi_state = 0};
     socklen_t size = sizeof info;
 
-    return real_sock()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
-                   size >= offsetof(struct tcp_info, tcpi_last_ack_recv)
-               ? info.tcpi_last_data_recv * UINT64_C(1000000)
-               : 0;
+    if (real_sock()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0 ||
+        size <
+            offsetof(struct tcp_info, tcpi_min_rtt)) /* what stands before it is all that we ask */
+        return (struct sock_lull){.left_ns = UINT64_MAX};
+    return (struct sock_lull){came_ns(&info, seen), left_ns(&info)};
 }

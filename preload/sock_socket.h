@@ -24,7 +24,13 @@ uint64_t sock_socket_received(int fd);
 /* Of them, those that nobody has read yet. */
 uint64_t sock_socket_unread(int fd);
 
-/* How long ago its peer sent something; 0: just now, or the kernel does not tell. */
-uint64_t sock_socket_idle_ns(int fd);
+/* How long ago something of the peer came last, and the program's last bytes left: 0 while
+ * some are still here. UINT64_MAX: some time ago. Where the kernel does not tell: just now, and
+ * some time ago. */
+struct sock_lull {
+    uint64_t came_ns, left_ns;
+};
+/* `seen`: of the peer's bytes, those that were there before what is looked at now. */
+struct sock_lull sock_socket_lull(int fd, uint64_t seen);
 
 #endif

@@ -279,6 +279,15 @@ static const char *first_byte(const struct iovec *parts, size_t count)
     return parts[i].iov_base;
 }
 
+/* The first byte of an answer seems to be late, and is among the last `len` that were seen. */
+static void look_closer(struct sock_conn *conn, int fd, size_t len)
+{
+    struct sock_lull lull = sock_socket_lull(fd, conn->seen - len);
+
+    shim_flow_left(&conn->flow->flow, lull.left_ns);
+    shim_flow_lay(&conn->flow->flow, lull.came_ns);
+}
+
 /* Bytes of the peer. Unlocks. */
 static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts, size_t count,
                        size_t len)
@@ -299,8 +308,8 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
         if (!sock_conn_unfollow(conn, fd))
             return;
     } else {
-        if (shim_flow_is_late(&conn->flow->flow)) /* or the program looks for it late */
-            shim_flow_lay(&conn->flow->flow, sock_socket_idle_ns(fd));
+        if (shim_flow_is_late(&conn->flow->flow)) /* or it was asked late, or looked for */
+            look_closer(conn, fd, len);
         show_received(conn, parts, count, len);
         if (conn->flow->flow.state == SHIM_FLOW_LOST && !sock_conn_unfollow(conn, fd))
             return;

@@ -210,8 +210,10 @@ static uint64_t waited(const struct shim_exchange *exchange, uint64_t until)
 
 void flow_head_begins(struct shim_flow *flow, struct shim_exchange *exchange)
 {
-    if (exchange->times)
-        exchange->first_byte_ns = waited(exchange, process_clock->boot_ns() - flow->lain_ns);
+    if (exchange->times) {
+        uint64_t now = process_clock->boot_ns();
+        exchange->first_byte_ns = waited(exchange, now > flow->lain_ns ? now - flow->lain_ns : 0);
+    }
     flow->lain_ns = 0;
 }
 

@@ -236,6 +236,15 @@ void shim_flow_lay(struct shim_flow *flow, uint64_t ns)
     flow->lain_ns = ns;
 }
 
+void shim_flow_left(struct shim_flow *flow, uint64_t ns)
+{
+    struct shim_exchange *exchange = flow_oldest(flow);
+    uint64_t now = process_clock->boot_ns();
+
+    if (exchange && ns < now && now - ns > exchange->due_ns)
+        exchange->due_ns = now - ns;
+}
+
 void shim_flow_unread(struct shim_flow *flow)
 {
     flow->heard_ns = process_clock->boot_ns();

@@ -114,10 +114,12 @@ void shim_flow_send_seen(struct shim_flow *flow, uint64_t count);
 /* Bytes that the program read, in order, each once. */
 void shim_flow_received(struct shim_flow *flow, struct span bytes);
 
-/* Is what comes next a first byte that is late? The layer may want to make sure of when it came,
- * and say before it is shown how long ago that was. */
+/* Is a first byte late that comes next, or that the program does not wait for any more? The layer
+ * may want to make sure, and say before it is shown, or the end is told, how long ago it came, and
+ * how long ago the last of the request left. Times that are too long are "at once". */
 bool shim_flow_is_late(const struct shim_flow *flow);
 void shim_flow_lay(struct shim_flow *flow, uint64_t ns);
+void shim_flow_left(struct shim_flow *flow, uint64_t ns);
 
 /* Does it matter, should the program give up now, how long the peer was silent? Then bytes that are
  * there and that nobody has read are to be told of before the end. */

@@ -1,6 +1,10 @@
 """Issue 5, slow calls of programs with sockets of their own: late first bytes and streams that stall; the twin of
 test_slow_curl.py."""
 
+import socket
+import threading
+import time
+
 import pytest
 
 from provider import Answer, chunk_of, wait_until
@@ -25,6 +29,19 @@ with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
             break
         else:
             time.sleep(float(word))
+"""
+
+
+# The kernel takes its upload at once.
+UPLOADER = """
+import socket, sys, time
+port, body = int(sys.argv[1]), b'{"model":"m","x":"' + b'a' * 3000000 + b'"}'
+head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nContent-Length: %d\\r\\n\\r\\n"
+connection = socket.socket()
+connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8000000)
+connection.connect(("127.0.0.1", port))
+connection.sendall(head % (port, len(body)) + body)
+connection.recv(1000) if sys.argv[2] == "read" else time.sleep(float(sys.argv[2]))
 """
 
 
@@ -87,6 +104,46 @@ def test_who_looks_late_has_not_waited(steps, provider, breaker_env):
     breaker_env.configure(slow_first_byte=0.5)
     steps("1", "read")
     assert told(breaker_env, provider.key("m")) == {"success": 1}
+
+
+def test_who_looks_late_at_a_stream_has_not_waited(steps, reply, provider, breaker_env):
+    """It goes on all the time, so the last that came says nothing of the first."""
+    breaker_env.configure(slow_first_byte=0.5)
+    reply(HEAD, *[part for _ in range(200) for part in (chunk_of(b":" + 400 * b"a" + b"\n\n"), 0.05)])
+    steps("1.2", "read", "close")
+    assert told(breaker_env, provider.key("m")) == {"neutral": 1}
+
+
+@pytest.fixture
+def slow_link():
+    """Takes an upload in 1.2 s and more, and answers at once then; the port."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+
+        def serve():
+            with listener.accept()[0] as connection:
+                got = b"a"
+                while got and not got.endswith(b'"}'):
+                    got = connection.recv(20000)
+                    time.sleep(0.008)  # a link's own time
+                if got:
+                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                    connection.recv(1)
+
+        server = threading.Thread(target=serve)
+        server.start()
+        yield listener.getsockname()[1]
+        server.join(20)
+
+
+@pytest.mark.parametrize("how, result", [("read", {"success": 1}), ("0.8", {"neutral": 1})])
+def test_an_upload_takes_its_time(how, result, slow_link, breaker_env):
+    """The request waits for its answer once it has left, not once the kernel has it."""
+    breaker_env.configure(slow_first_byte=0.5, hang_after=NEVER)
+    assert breaker_env.run(PYTHON, "-c", UPLOADER, slow_link, how).returncode == 0
+    assert told(breaker_env, f"127.0.0.1:{slow_link}/m") == result
 
 
 def test_a_late_head_does_not_close(breaker_env, talk, provider, reply):
