@@ -37,27 +37,27 @@ static uint64_t since(const struct easy *easy, uint64_t total_ns, uint64_t point
     return behind > before ? behind - before : 0;
 }
 
-/* -1: not known. A fallback's may be another. */
+/* -1: not known. */
 static curl_off_t body_size(const struct easy *easy)
 {
     enum body_source source = curl_options_body(&easy->options);
 
-    if (easy->active != &easy->call)
-        return -1;
     return source == BODY_FIELDS ? (curl_off_t)curl_options_fields(&easy->options).len
            : source == BODY_READ ? curl_options_body_size(&easy->options)
            : source == BODY_NONE ? 0
                                  : -1;
 }
 
-/* Is some of it still here, as far as is known? No answer is due then. */
+/* Is some of it still here, or may it be? No answer is due then. Before libcurl told, a fallback's
+ * is not known at all, and taken to be small. */
 static bool is_uploading(const struct easy *easy)
 {
-    curl_off_t size = body_size(easy);
-
     if (easy->real->version >= 0x080a00)
         return sent_whole_us(easy) == 0;
-    return size > 0 && curl_facts_offset(easy, CURLINFO_SIZE_UPLOAD_T) < (uint64_t)size;
+    if (easy->active != &easy->call)
+        return false;
+    curl_off_t size = body_size(easy);
+    return size < 0 || curl_facts_offset(easy, CURLINFO_SIZE_UPLOAD_T) < (uint64_t)size;
 }
 
 /* Of an answer whose first byte is there. */

@@ -88,6 +88,13 @@ def test_no_first_byte_at_all(how, limit, result, slow, reply, provider, breaker
         assert cause(breaker_env, provider.key("m")) == "slow_first_byte"
 
 
+def test_who_has_more_to_say_waits_for_nothing(slow, reply, provider, breaker_env):
+    breaker_env.configure(slow_first_byte=0.2, timeout_after=NEVER)
+    reply()
+    assert slow("upload", 0.8) == "28 100"
+    assert told(breaker_env, provider.key("m")) == {"neutral": 1}
+
+
 def test_a_1xx_is_no_first_byte(slow, reply, provider, breaker_env):
     breaker_env.configure(slow_first_byte=0.2, timeout_after=NEVER)
     reply(b"HTTP/1.1 103 Early Hints\r\n\r\n")

@@ -2,7 +2,8 @@
 
 HOW: timeout (of easy), multi-timeout, low-speed (gives up by itself, in whole seconds), remove (from its multi, SECONDS
 after the last byte), paused and resumed (its write callback pauses it, for good or for SECONDS, until a time-out), slow
-(its write callback takes SECONDS, then a time-out), heads (they come by that callback, too; a time-out). Prints the
+(its write callback takes SECONDS, then a time-out), heads (they come by that callback, too; a time-out), upload (its
+read callback takes SECONDS for the second half, and nobody knows how much it will say; a time-out). Prints the
 libcurl code, -1 for a removed one, and the status.
 """
 
@@ -29,9 +30,22 @@ def write(data):
 
 
 handle.setopt(pycurl.URL, url)
-handle.setopt(pycurl.COPYPOSTFIELDS, json.dumps({"messages": [], "model": model}))
+if how != "upload":
+    handle.setopt(pycurl.COPYPOSTFIELDS, json.dumps({"messages": [], "model": model}))
 handle.setopt(pycurl.WRITEFUNCTION, write)
 handle.setopt(pycurl.HEADER, how == "heads")
+if how == "upload":
+    parts = [json.dumps({"messages": [], "model": model})[:-1].encode()]
+
+    def read(_):
+        if parts:
+            return parts.pop()
+        time.sleep(seconds)
+        return b"}"
+
+    handle.setopt(pycurl.POST, True)
+    handle.setopt(pycurl.HTTPHEADER, ["Transfer-Encoding: chunked"])
+    handle.setopt(pycurl.READFUNCTION, read)
 if how == "low-speed":
     handle.setopt(pycurl.LOW_SPEED_LIMIT, 10)
     handle.setopt(pycurl.LOW_SPEED_TIME, round(seconds))
@@ -66,12 +80,12 @@ def perform():
         return error.args[0]
 
 
-if how in ("timeout", "low-speed"):
+if how in ("timeout", "low-speed", "upload"):
     code = perform()
 else:
     multi.add_handle(handle)
     code = finish()
 status = handle.getinfo(pycurl.RESPONSE_CODE)
-if how not in ("timeout", "low-speed"):
+if how not in ("timeout", "low-speed", "upload"):
     multi.remove_handle(handle)
 print(code, status)
