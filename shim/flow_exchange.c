@@ -66,7 +66,9 @@ static void place_of(const struct shim_flow *flow, const struct http_head_facts 
         request->port = flow->port;
         return;
     }
-    request->host = host.len > 0 ? span_of(host.ptr, host.len - port.len) : flow->host;
+    request->host = host.len > 0 && (!flow->named || head->absolute)
+                        ? span_of(host.ptr, host.len - port.len)
+                        : flow->host;
     request->port = port.len > 1 ? port_of(port) : head->absolute ? 80 : flow->port;
 }
 
@@ -86,7 +88,7 @@ static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *ex
     const struct http_head_facts *head = &flow->request.facts;
     struct shim_request request = {
         .method = span_of(head->method, head->method_len),
-        .scheme = SPAN_LIT("http"),
+        .scheme = flow->secure ? SPAN_LIT("https") : SPAN_LIT("http"),
         .path = span_of(head->path, head->path_len),
         .is_fallback = flow->diverted && !head->absolute,
     };

@@ -7,8 +7,8 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
                     struct shim_call *connect)
 {
     flow->state = SHIM_FLOW_FOLLOWED;
-    flow->in_request = flow->in_response = flow->send_failed = flow->diverted = false;
-    flow->times = false;
+    flow->in_request = flow->in_response = flow->send_failed = false;
+    flow->diverted = flow->secure = flow->named = flow->times = false;
     flow->lain_ns = 0;
     flow->port = port;
     flow->host = host;
@@ -26,6 +26,12 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
 void shim_flow_divert(struct shim_flow *flow)
 {
     flow->diverted = true;
+}
+
+void shim_flow_secure(struct shim_flow *flow, bool named)
+{
+    flow->secure = true;
+    flow->named = named;
 }
 
 /* --- what the program sends ---------------------------------------------------------------------

@@ -57,6 +57,7 @@ struct shim_flow {
     bool times;                      /* some exchange does */
     bool listens;                    /* it matters how long the response's body is silent */
     bool diverted;                   /* the peer is another than the requests' heads name */
+    bool secure, named;              /* over TLS; and `host` is who the client asked for in it */
     uint16_t port;                   /* of the peer, for a request that names no host */
     struct span host;                /* of the peer, borrowed */
     struct shim_call *connect;       /* what the connect was admitted with; borrowed; NULL: none */
@@ -88,6 +89,11 @@ void shim_flow_init(struct shim_flow *flow, struct span host, uint16_t port,
  * are its own. Requests are its calls, whatever host they name; but in absolute form, which are for
  * a proxy. */
 void shim_flow_divert(struct shim_flow *flow);
+
+/* Right after: what goes by is the clear text of TLS. `named`: `host` is the name that the client
+ * gave in its handshake, for which the certificate stands: requests are for it, whatever their Host
+ * says, as they are for the host of the URL where that is known. */
+void shim_flow_secure(struct shim_flow *flow, bool named);
 
 /* Before a write. */
 void shim_flow_send_begin(struct shim_flow *flow);

@@ -400,6 +400,30 @@ static void body_the_peer_in_absolute_form(void)
     CHECK(totals_of("10.0.0.1:8000/-").success == 1 && totals_of("10.0.0.1:8000").success == 1);
 }
 
+/* Over TLS a request is its server's, by the name that was asked for in the handshake; its port is
+ * still the head's to say. Where no name was, the head says who it is. */
+static void body_over_tls(void)
+{
+    begin();
+    shim_flow_secure(&flow, true);
+    exchange(CHAT("m"), OK);
+    exchange("POST /v1/messages HTTP/1.1\r\nHost: other\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals_of("10.0.0.1:8000/m").success == 1 && totals_of("10.0.0.1:8000/-").success == 1);
+    shim_flow_init(&flow, SPAN_LIT("tls1"), 443, NULL);
+    shim_flow_secure(&flow, true);
+    exchange(CHAT("m"), OK);
+    exchange("POST /v1/messages HTTP/1.1\r\nHost: other\r\nContent-Length: 0\r\n\r\n", OK);
+    CHECK(totals_of("tls1:8000/m").success == 1 && totals_of("tls1/-").success == 1);
+    begin();
+    shim_flow_secure(&flow, false);
+    exchange(CHAT("m"), OK);
+    CHECK(totals_of("gpu1:8000/m").success == 1);
+    /* The next connection of this memory is in clear. */
+    shim_flow_init(&flow, SPAN_LIT("10.0.0.1"), 8000, NULL);
+    exchange(CHAT("m"), OK);
+    CHECK(totals_of("gpu1:8000/m").success == 2);
+}
+
 /* --- heads that are the last one again -----------------------------------------------------------
  */
 
@@ -512,6 +536,7 @@ IN_CHILD(what_is_not_followed, "")
 IN_CHILD(hosts, "")
 IN_CHILD(a_proxy_recovers, "match=all")
 IN_CHILD(the_peer_in_absolute_form, "")
+IN_CHILD(over_tls, "")
 IN_CHILD(one_connection_many_heads, "")
 IN_CHILD(many_connections_many_heads, "")
 IN_CHILD(same_heads_pipelined, "")
@@ -535,6 +560,7 @@ int main(void)
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_a_proxy_recovers),
         cmocka_unit_test(test_the_peer_in_absolute_form),
+        cmocka_unit_test(test_over_tls),
         cmocka_unit_test(test_one_connection_many_heads),
         cmocka_unit_test(test_many_connections_many_heads),
         cmocka_unit_test(test_same_heads_pipelined),
