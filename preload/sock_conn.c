@@ -191,7 +191,8 @@ static bool is_doubtful(const struct sock_conn *conn, int fd, enum sock_end end)
         return false;
     if (!sock_conn_same_socket(conn, fd))
         return true;
-    return sock_socket_received(fd) > conn->seen + (headed ? sock_socket_unread(fd) : 0) + 1;
+    return sock_socket_received(fd) > atomic_load_explicit(&conn->seen, memory_order_relaxed) +
+                                          (headed ? sock_socket_unread(fd) : 0) + 1;
 }
 
 /* Is something of the peer to come, or under way? */
@@ -281,11 +282,15 @@ struct sock_conn *sock_conn_make(void)
     atomic_store_explicit(&conn->unreliable, false, memory_order_relaxed);
     atomic_store_explicit(&conn->answering, false, memory_order_relaxed);
     atomic_store_explicit(&conn->orphans, 0, memory_order_relaxed);
+    atomic_store_explicit(&conn->tied, false, memory_order_relaxed);
+    atomic_store_explicit(&conn->quiet, false, memory_order_relaxed);
+    atomic_store_explicit(&conn->hello, false, memory_order_relaxed);
+    atomic_store_explicit(&conn->seen, 0, memory_order_relaxed);
     conn->descriptors = 1;
     conn->dead = conn->judged = conn->diverted = conn->pending = conn->shares = conn->wrote =
         conn->tls = conn->shut = false;
+    conn->tunnel = conn->in_memory = conn->nudged = conn->over = false;
     conn->connecting = true;
-    conn->seen = 0;
     conn->flow = NULL;
     conn->started_ns = shim_mono_ns();
     return conn;
@@ -344,7 +349,8 @@ bool sock_conn_unfollow(struct sock_conn *conn, int fd)
     if (conn->flow)
         sock_pool_give(&flows, conn->flow);
     conn->flow = NULL;
-    if (conn->judged && (conn->connecting || shim_admitted(&conn->host)))
+    if (conn->tunnel || atomic_load_explicit(&conn->hello, memory_order_relaxed) ||
+        (conn->judged && (conn->connecting || shim_admitted(&conn->host))))
         return true;
     sock_conn_let_go(conn, fd, SOCK_END_DROP);
     return false;

@@ -29,6 +29,16 @@ struct sock_flow {
     struct shim_flow flow;
 };
 
+/* How it ended, for what is still open of it. */
+enum sock_end {
+    SOCK_END_EOF,
+    SOCK_END_RESET,
+    SOCK_END_CLOSE, /* the program ended it */
+    SOCK_END_DROP,  /* not to be judged */
+};
+
+#define SOCK_HELLO_RANDOM 32
+
 struct sock_conn {
     struct sock_pooled pooled;
     struct sock_lock lock;
@@ -42,6 +52,12 @@ struct sock_conn {
     atomic_uint orphans;    /* descriptors closed by who could not have the lock, still in
                                `descriptors`. Raised without the lock, taken under it; relaxed: a
                                late one is taken by the next */
+    atomic_bool tied;       /* sock_tied.h: the flow is shown clear text by a layer above, and none
+                               of the bytes that the descriptors carry. Set under the lock, for good;
+                               read without, relaxed: what is done on the strength of it is done
+                               under the lock, or to `seen` */
+    atomic_bool quiet;      /* tied, and H has heard what there is to hear: of what the descriptors
+                               carry only the number matters. As `tied` */
     unsigned descriptors;   /* that lead here */
     bool dead;              /* let go; only descriptors still lead here */
     bool connecting;        /* until its connect is known to have ended */
@@ -51,12 +67,22 @@ struct sock_conn {
     bool pending, shares;   /* sock_attempt.h: its attempt counts it; and holds its grant */
     bool wrote, tls;        /* the program sent something; it began like a TLS record */
     bool shut;              /* the program said that it sends no more */
+    bool tunnel;            /* it asked a proxy to lead elsewhere, which is `place` now */
+    atomic_bool hello;      /* it sent a ClientHello with `random`, and may be tied by that. Set
+                               under the lock, with release, once `random` is there; read without,
+                               with acquire, to know whether to look under it */
+    bool in_memory;         /* tied; its records go through the program's own hands */
+    bool nudged;            /* of its reads that our answer ends one has had a byte */
+    bool over;              /* tied; its bytes came to their end, which was `how` */
     struct sock_flow *flow; /* NULL: nothing like HTTP/1.x yet, or no more */
-    uint64_t seen;          /* bytes that the program read by our hooks */
-    uint64_t started_ns;    /* CLOCK_MONOTONIC of the connect */
+    enum sock_end how;
+    _Atomic uint64_t seen; /* bytes that the program read by our hooks. Relaxed; without the lock
+                              where it is quiet */
+    uint64_t started_ns;   /* CLOCK_MONOTONIC of the connect */
     struct sockaddr_storage peer; /* that it connects to */
     struct sock_place place;      /* where it goes */
     struct shim_call host;        /* H's, when judged */
+    unsigned char random[SOCK_HELLO_RANDOM];
 };
 
 /* One that begins now; the caller's alone until it is tracked or given back. NULL: no room. Inside
@@ -73,13 +99,6 @@ struct sock_conn *sock_conn_lock(int fd);
 struct sock_conn *sock_conn_lock_again(int fd, struct sock_conn *conn, unsigned generation);
 void sock_conn_unlock(struct sock_conn *conn);
 
-/* How it ended, for what is still open of it. */
-enum sock_end {
-    SOCK_END_EOF,
-    SOCK_END_RESET,
-    SOCK_END_CLOSE, /* the program ended it */
-    SOCK_END_DROP,  /* not to be judged */
-};
 /* Settles what is open and lets it go: its descriptors are untracked. Unlocks. */
 void sock_conn_let_go(struct sock_conn *conn, int fd, enum sock_end end);
 
@@ -97,8 +116,8 @@ void sock_conn_duplicated(int from, int to);
 
 /* Looks at what the program sends from now on. False: no room. */
 bool sock_conn_follow(struct sock_conn *conn);
-/* The flow is lost, or there is none: only H is still of interest, if it is. False: nothing is, and
- * it was let go (and unlocked). */
+/* The flow is lost, or there is none: only H is still of interest, if it is, or that TLS may come
+ * of it. False: nothing is, and it was let go (and unlocked). */
 bool sock_conn_unfollow(struct sock_conn *conn, int fd);
 
 /* Does the system's word blame the peer? All else is local trouble, or the program's own. */

@@ -4,6 +4,7 @@
 #include "real.h"
 #include "real_library.h"
 #include "sock_socket.h"
+#include "sock_tied.h"
 
 #include <sys/socket.h>
 
@@ -24,8 +25,7 @@ static void begin_answer(struct sock_conn *conn, int fd)
     GUARD_ERRNO(real_sock()->shutdown(fd, SHUT_RD));
 }
 
-/* Unlocks. */
-static void leave_or_answer(struct sock_conn *conn, int fd)
+void sock_watch_leave(struct sock_conn *conn, int fd)
 {
     if (conn->flow && shim_flow_answer_due(&conn->flow->flow) &&
         !atomic_load_explicit(&conn->answering, memory_order_relaxed))
@@ -36,8 +36,6 @@ static void leave_or_answer(struct sock_conn *conn, int fd)
 
 /* --- writes -------------------------------------------------------------------------------------
  */
-
-#define TLS_HANDSHAKE 0x16
 
 /* Sockets of a libcurl that our curl hooks know are theirs to judge (also those that the
  * application connected for it). */
@@ -58,20 +56,22 @@ static bool is_blind(struct sock_conn *conn, int fd)
 
 void sock_write_begin(struct sock_write *write, int fd, const void *caller)
 {
-    struct sock_conn *conn = sock_conn_lock(fd);
+    struct sock_conn *conn = fdmap_get(fd);
 
     *write = (struct sock_write){.fd = fd};
-    if (!conn)
+    if (!conn || atomic_load_explicit(&conn->quiet, memory_order_relaxed) ||
+        !(conn = sock_conn_lock(fd)))
         return;
     if (conn->shut) { /* EPIPE, as the kernel will say */
         sock_conn_unlock(conn);
         return;
     }
-    if (is_libcurls(conn, caller)) {
+    if (is_libcurls(conn, caller) || sock_tied_never(conn)) {
         sock_conn_let_go(conn, fd, SOCK_END_DROP);
         return;
     }
-    write->blind = is_blind(conn, fd);
+    sock_tied_pass_proxy(conn);
+    write->blind = is_blind(conn, fd) || sock_is_tied(conn);
     if (!write->blind && !conn->wrote && !conn->flow && !sock_conn_follow(conn) &&
         !sock_conn_unfollow(conn, fd))
         return;
@@ -91,7 +91,7 @@ void sock_write_show(struct sock_write *write, const void *bytes, size_t len)
         return;
     if (!conn->wrote) {
         conn->wrote = true;
-        conn->tls = *(const unsigned char *)bytes == TLS_HANDSHAKE;
+        sock_tied_look(conn, span_of(bytes, len));
     }
     if (conn->flow)
         shim_flow_send(&conn->flow->flow, span_of(bytes, len));
@@ -133,7 +133,7 @@ void sock_write_end(struct sock_write *write)
     } else {
         write->allowed = allowed;
         write->timed = shim_flow_times(&conn->flow->flow);
-        leave_or_answer(conn, write->fd);
+        sock_watch_leave(conn, write->fd);
     }
 }
 
@@ -173,8 +173,7 @@ struct sock_write sock_write_look(int fd, const struct iovec *parts, size_t coun
     return write;
 }
 
-/* It went otherwise than reckoned, or tells of the connect, or when it was done matters. */
-static void note_write(const struct sock_write *write, ssize_t result, int error)
+void sock_watch_note_write(const struct sock_write *write, ssize_t result, int error)
 {
     struct sock_conn *conn = sock_conn_lock_again(write->fd, write->conn, write->generation);
 
@@ -183,7 +182,7 @@ static void note_write(const struct sock_write *write, ssize_t result, int error
     if (conn->connecting && (result >= 0 || !is_passing(error)) &&
         !sock_conn_connected(conn, write->fd, result >= 0 ? 0 : error))
         return;
-    if (write->blind && result > 0) { /* it came about meanwhile */
+    if (write->blind && result > 0 && !sock_is_tied(conn)) { /* it came about meanwhile */
         sock_conn_let_go(conn, write->fd, SOCK_END_DROP);
         return;
     }
@@ -196,7 +195,7 @@ static void note_write(const struct sock_write *write, ssize_t result, int error
         if (write->timed)
             shim_flow_sent(&conn->flow->flow);
     }
-    leave_or_answer(conn, write->fd);
+    sock_watch_leave(conn, write->fd);
 }
 
 ssize_t sock_write_done(const struct sock_write *write, ssize_t result)
@@ -207,7 +206,7 @@ ssize_t sock_write_done(const struct sock_write *write, ssize_t result)
     if (!write->conn)
         return result;
     if (!all || write->connecting || write->timed)
-        GUARD_ERRNO(note_write(write, result, error));
+        GUARD_ERRNO(sock_watch_note_write(write, result, error));
     return all ? (ssize_t)write->offered : result;
 }
 
@@ -220,8 +219,8 @@ static bool takes_bytes(const struct iovec *parts, size_t count, int flags)
     return (flags & MSG_TRUNC) || sock_parts_lead(parts, count);
 }
 
-/* Our answer into the program's buffers. */
-static ssize_t hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)
+ssize_t sock_watch_hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count,
+                            int flags)
 {
     struct shim_flow *flow = &conn->flow->flow;
     size_t total = 0;
@@ -238,6 +237,13 @@ static ssize_t hand_out(struct sock_conn *conn, const struct iovec *parts, size_
     return (ssize_t)total;
 }
 
+/* Of a tied one the layer above hands it out, and the program need only come to ask it. */
+static ssize_t answer(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)
+{
+    return sock_is_tied(conn) ? sock_tied_nudge(conn, parts, count, flags)
+                              : sock_watch_hand_out(conn, parts, count, flags);
+}
+
 bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result)
 {
     struct sock_conn *conn = fdmap_get(fd);
@@ -251,7 +257,7 @@ bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags
         ours = conn && conn->flow && sock_conn_same_socket(conn, fd) &&
                atomic_load_explicit(&conn->answering, memory_order_relaxed);
         if (ours)
-            *result = hand_out(conn, parts, count, flags);
+            *result = answer(conn, parts, count, flags);
         if (conn && !ours)
             sock_conn_let_go(conn, fd, SOCK_END_DROP);
         else if (conn)
@@ -294,7 +300,12 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
 {
     if (!sock_conn_connected(conn, fd, 0))
         return;
-    conn->seen += len;
+    atomic_fetch_add_explicit(&conn->seen, len, memory_order_relaxed);
+    if (sock_is_tied(conn)) {
+        sock_tied_hear(conn);
+        sock_watch_leave(conn, fd);
+        return;
+    }
     if (conn->flow && shim_flow_is_odd(&conn->flow->flow, span_of(first_byte(parts, count), 1)) &&
         !sock_conn_same_socket(conn, fd)) {
         sock_conn_let_go(conn, fd, SOCK_END_DROP);
@@ -314,7 +325,7 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
         if (conn->flow->flow.state == SHIM_FLOW_LOST && !sock_conn_unfollow(conn, fd))
             return;
     }
-    leave_or_answer(conn, fd);
+    sock_watch_leave(conn, fd);
 }
 
 /* *result may become our answer. Unlocks. */
@@ -325,13 +336,16 @@ static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, 
     if (*result == 0 && conn->flow &&
         atomic_load_explicit(&conn->answering, memory_order_relaxed)) {
         if (takes_bytes(parts, count, flags))
-            *result = hand_out(conn, parts, count, flags);
+            *result = answer(conn, parts, count, flags);
         sock_conn_unlock(conn);
     } else if (*result == 0 || sock_conn_connected(conn, fd, error)) {
-        sock_conn_end(conn, fd,
-                      *result == 0                      ? SOCK_END_EOF
-                      : sock_conn_is_peers_fault(error) ? SOCK_END_RESET
-                                                        : SOCK_END_DROP); /* no route, say */
+        enum sock_end end = *result == 0                      ? SOCK_END_EOF
+                            : sock_conn_is_peers_fault(error) ? SOCK_END_RESET
+                                                              : SOCK_END_DROP; /* no route, say */
+        if (sock_is_tied(conn) && !conn->judged)
+            sock_tied_over(conn, end);
+        else
+            sock_conn_end(conn, fd, end);
     }
 }
 
@@ -349,6 +363,9 @@ ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, 
 {
     int error = errno, fd = read->fd;
 
+    if (result > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE | MSG_OOB)) &&
+        sock_tied_count(read, result))
+        return result;
     if ((result < 0 && is_passing(error)) || (result > 0 && (flags & MSG_PEEK)) ||
         (flags & (MSG_ERRQUEUE | MSG_OOB)) || (result == 0 && size_of(parts, count) == 0))
         return result;

@@ -62,6 +62,10 @@ void sock_lose_sight(int fd);
  * as it left it. */
 ssize_t sock_write_done(const struct sock_write *write, ssize_t result);
 
+/* The same where the result is known otherwise: it went otherwise than reckoned, or tells of the
+ * connect, or when it was done matters. */
+void sock_watch_note_write(const struct sock_write *write, ssize_t result, int error);
+
 /* A read under way: whose it is, as it begins. */
 struct sock_read {
     struct sock_conn *conn; /* NULL: it passes unwatched */
@@ -85,5 +89,11 @@ bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags
  * thread may have closed the descriptor, and the number may be another connection's by now. */
 ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, size_t count,
                        int flags, ssize_t result);
+
+/* For a connection that is locked: our answer into the program's buffers. */
+ssize_t sock_watch_hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count,
+                            int flags);
+/* Begins the answer if it is time for it. Unlocks. */
+void sock_watch_leave(struct sock_conn *conn, int fd);
 
 #endif

@@ -19,6 +19,7 @@ import asyncio
 import errno
 import hashlib
 import json
+import os
 import socket
 import sys
 from urllib.parse import urlsplit
@@ -28,6 +29,7 @@ def body_of(model):
     return json.dumps({"model": model, "messages": []}).encode()
 
 
+TRUSTED = os.environ.get("SSL_CERT_FILE", False)  # httpx loads all certificates otherwise
 HEADERS = {"Content-Type": "application/json"}
 CLOSE = {**HEADERS, "Connection": "close"}
 
@@ -45,7 +47,8 @@ class HttpClient:
         parts = urlsplit(url)
         connection = None if close else self.kept.get(parts.netloc)
         if connection is None:
-            connection = http.client.HTTPConnection(parts.hostname, parts.port, timeout=self.timeout)
+            kind = http.client.HTTPSConnection if parts.scheme == "https" else http.client.HTTPConnection
+            connection = kind(parts.hostname, parts.port, timeout=self.timeout)
             if not close:
                 self.kept[parts.netloc] = connection
         try:
@@ -76,7 +79,8 @@ class Urllib3:
     def __init__(self, timeout):
         import urllib3
 
-        self.make = lambda: urllib3.PoolManager(maxsize=4, retries=False, timeout=urllib3.Timeout(timeout, timeout))
+        self.make = lambda: urllib3.PoolManager(maxsize=4, retries=False, ca_certs=TRUSTED or None,
+                                                timeout=urllib3.Timeout(timeout, timeout))
         self.pools = self.make()
 
     def call(self, url, model, stream, close):
@@ -117,7 +121,7 @@ class Httpx:
     def __init__(self, timeout):
         import httpx
 
-        self.make = lambda: httpx.Client(timeout=timeout, verify=False)  # else each loads all certificates
+        self.make = lambda: httpx.Client(timeout=timeout, verify=TRUSTED)
         self.client = self.make()
 
     def call(self, url, model, stream, close):
@@ -137,7 +141,7 @@ class HttpxAsync:
     def __init__(self, timeout):
         import httpx
 
-        self.make = lambda: httpx.AsyncClient(timeout=timeout, verify=False)
+        self.make = lambda: httpx.AsyncClient(timeout=timeout, verify=TRUSTED)
         self.client = self.make()
 
     async def call(self, url, model, stream, close):

@@ -23,6 +23,7 @@ def connection_to(uri, close)
   http = Net::HTTP.new(uri.host, uri.port, nil)
   http.open_timeout = http.read_timeout = http.write_timeout = $timeout
   http.keep_alive_timeout = 60
+  http.use_ssl = uri.scheme == "https"
   http.start
   $kept[uri.port] = http unless close
   http

@@ -1,0 +1,401 @@
+#include "sock_tied.h"
+
+#include "base/clock.h"
+#include "real.h"
+#include "sock_socket.h"
+
+#include <string.h>
+
+/* --- what the descriptors carry ------------------------------------------------------------------
+ */
+
+#define TLS_HANDSHAKE    0x16
+#define TLS_CLIENT_HELLO 1
+#define HELLO_TYPE_AT    5
+#define HELLO_RANDOM_AT  11
+#define HTTPS_PORT       443
+
+atomic_uint sock_tied_awaited;
+
+/* "CONNECT HOST:PORT ": the place is there. */
+static void look_for_tunnel(struct sock_conn *conn, struct span bytes)
+{
+    static const struct span begin = SPAN_LIT("CONNECT ");
+    size_t end = begin.len, colon = 0;
+    unsigned port = 0;
+
+    if (bytes.len < begin.len || memcmp(bytes.ptr, begin.ptr, begin.len) != 0)
+        return;
+    for (; end < bytes.len && (unsigned char)bytes.ptr[end] > ' '; end++)
+        if (bytes.ptr[end] == ':')
+            colon = end;
+    for (size_t i = colon + 1; colon > 0 && i < end; i++)
+        port = port > UINT16_MAX || bytes.ptr[i] < '0' || bytes.ptr[i] > '9'
+                   ? UINT16_MAX + 1
+                   : port * 10 + (unsigned)(bytes.ptr[i] - '0');
+    if (end == bytes.len || colon <= begin.len || colon - begin.len >= sizeof conn->place.name ||
+        port == 0 || port > UINT16_MAX)
+        return;
+    conn->place.name_len = (uint16_t)(colon - begin.len);
+    memcpy(conn->place.name, bytes.ptr + begin.len, conn->place.name_len);
+    conn->place.name[conn->place.name_len] = '\0';
+    conn->place.port = (uint16_t)port;
+    conn->tunnel = true;
+}
+
+void sock_tied_look(struct sock_conn *conn, struct span bytes)
+{
+    conn->tls = bytes.ptr[0] == TLS_HANDSHAKE;
+    if (!conn->tls) {
+        look_for_tunnel(conn, bytes);
+    } else if (atomic_load_explicit(&sock_tied_awaited, memory_order_relaxed) > 0 &&
+               bytes.len >= HELLO_RANDOM_AT + SOCK_HELLO_RANDOM &&
+               bytes.ptr[HELLO_TYPE_AT] == TLS_CLIENT_HELLO) {
+        memcpy(conn->random, bytes.ptr + HELLO_RANDOM_AT, SOCK_HELLO_RANDOM);
+        atomic_store_explicit(&conn->hello, true, memory_order_release);
+    }
+}
+
+static uint64_t seen(const struct sock_conn *conn)
+{
+    return atomic_load_explicit(&conn->seen, memory_order_relaxed);
+}
+
+bool sock_tied_never(const struct sock_conn *conn)
+{
+    return atomic_load_explicit(&conn->hello, memory_order_relaxed) && !sock_is_tied(conn) &&
+           seen(conn) > 0;
+}
+
+void sock_tied_pass_proxy(struct sock_conn *conn)
+{
+    if (!conn->tunnel || seen(conn) == 0)
+        return;
+    conn->tunnel = false;
+    if (!sock_is_tied(conn))
+        conn->wrote = false;
+}
+
+void sock_tied_hear(struct sock_conn *conn)
+{
+    if (conn->judged) {
+        shim_received(&conn->host);
+        shim_drop(&conn->host);
+        conn->judged = false;
+    }
+    atomic_store_explicit(&conn->quiet, true, memory_order_relaxed);
+}
+
+ssize_t sock_tied_nudge(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)
+{
+    if (!conn->in_memory || conn->nudged)
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].iov_len == 0)
+            continue;
+        if (!(flags & MSG_TRUNC))
+            *(char *)parts[i].iov_base = 0;
+        conn->nudged = !(flags & MSG_PEEK);
+        return 1;
+    }
+    return 0;
+}
+
+void sock_tied_over(struct sock_conn *conn, enum sock_end how)
+{
+    conn->over = true;
+    conn->how = how;
+    sock_conn_unlock(conn);
+}
+
+/* --- tying --------------------------------------------------------------------------------------
+ */
+
+/* Locked. False: somebody has it, or it has begun with something else. */
+static bool tie_conn(struct sock_tie *tie, struct sock_conn *conn, int fd)
+{
+    if (sock_is_tied(conn) || conn->flow)
+        return false;
+    conn->wrote = conn->tls = true;
+    conn->tunnel = false;
+    atomic_store_explicit(&conn->hello, false, memory_order_relaxed);
+    atomic_store_explicit(&conn->tied, true, memory_order_relaxed);
+    if (!conn->judged)
+        atomic_store_explicit(&conn->quiet, true, memory_order_relaxed);
+    *tie =
+        (struct sock_tie){conn, atomic_load_explicit(&conn->generation, memory_order_relaxed), fd};
+    return true;
+}
+
+static void set_name(struct sock_place *place, struct span name)
+{
+    while (name.len > 0 && name.ptr[name.len - 1] == '.')
+        name.len--;
+    if (name.len == 0 || name.len >= sizeof place->name)
+        return;
+    for (size_t i = 0; i < name.len; i++)
+        place->name[i] =
+            (char)(name.ptr[i] >= 'A' && name.ptr[i] <= 'Z' ? name.ptr[i] | 0x20 : name.ptr[i]);
+    place->name[name.len] = '\0';
+    place->name_len = (uint16_t)name.len;
+}
+
+/* Let go of long ago, or never seen: a tunnel through what is no HTTP proxy, if the name is another
+ * than the address has. Inside. */
+static bool tie_untracked(struct sock_tie *tie, int fd, struct span name)
+{
+    struct sock_conn *conn = sock_conn_make();
+    socklen_t length = sizeof conn->peer;
+
+    if (!conn)
+        return false;
+    conn->connecting = false;
+    if (real_sock()->getpeername(fd, (struct sockaddr *)&conn->peer, &length) != 0 ||
+        !sock_conn_same_socket(conn, fd) ||
+        !sock_names_find((struct sockaddr *)&conn->peer, length, conn->started_ns, &conn->place)) {
+        sock_conn_give(conn);
+        return false;
+    }
+    if (!span_ieq(name, span_of(conn->place.name, conn->place.name_len)) && !conn->place.shared)
+        conn->place.port = HTTPS_PORT;
+    return tie_conn(tie, conn, fd) && sock_conn_track(conn, fd);
+}
+
+bool sock_tied_by_descriptor(struct sock_tie *tie, int fd, struct span name)
+{
+    struct sock_conn *conn;
+    bool tied = false;
+
+    if (shim_disabled() || real_sock_other_decides || !fdmap_is_ours())
+        return false;
+    GUARD_ERRNO({
+        if ((conn = sock_conn_lock(fd))) {
+            tied = (!conn->wrote || conn->tunnel) && tie_conn(tie, conn, fd);
+            if (tied)
+                sock_conn_unlock(conn);
+            else
+                sock_conn_let_go(conn, fd, SOCK_END_DROP);
+        } else if (!fdmap_get(fd) && name.len > 0 && sock_enter()) {
+            tied = tie_untracked(tie, fd, name);
+            sock_leave();
+        }
+    });
+    if (!tied)
+        tie->conn = NULL;
+    return tied;
+}
+
+static bool tie_if_it_is(struct sock_tie *tie, int fd, const unsigned char *random)
+{
+    struct sock_conn *conn = fdmap_get(fd);
+    bool tied;
+
+    if (!conn || !atomic_load_explicit(&conn->hello, memory_order_acquire) ||
+        !(conn = sock_conn_lock(fd)))
+        return false;
+    tied = atomic_load_explicit(&conn->hello, memory_order_relaxed) &&
+           memcmp(conn->random, random, SOCK_HELLO_RANDOM) == 0 && tie_conn(tie, conn, fd);
+    conn->in_memory = conn->in_memory || tied;
+    if (tied && seen(conn) > 0)
+        sock_tied_hear(conn);
+    sock_conn_unlock(conn);
+    return tied;
+}
+
+bool sock_tied_by_random(struct sock_tie *tie, const unsigned char random[SOCK_HELLO_RANDOM])
+{
+    int fd;
+    bool tied = false;
+
+    GUARD_ERRNO(for (unsigned at = 0; !tied && (fd = fdmap_next(at, FDMAP_MAX - 1)) >= 0;
+                     at = (unsigned)fd + 1) tied = tie_if_it_is(tie, fd, random));
+    return tied;
+}
+
+void sock_tied_in_child(void)
+{
+    atomic_store_explicit(&sock_tied_awaited, 0, memory_order_relaxed);
+}
+
+/* --- the layer's side ---------------------------------------------------------------------------
+ */
+
+/* The descriptor was closed, and others may still lead there. -1: none. */
+static int another_descriptor(const struct sock_tie *tie)
+{
+    int fd = -1;
+
+    if (atomic_load_explicit(&tie->conn->generation, memory_order_relaxed) == tie->generation)
+        do
+            fd = fdmap_next((unsigned)fd + 1, FDMAP_MAX - 1);
+        while (fd >= 0 && fdmap_get(fd) != tie->conn);
+    return fd;
+}
+
+/* NULL: not to be had, and so no more tied. */
+static struct sock_conn *lock(struct sock_tie *tie)
+{
+    struct sock_conn *conn = NULL;
+
+    if (tie->conn)
+        conn = sock_conn_lock_again(tie->fd, tie->conn, tie->generation);
+    if (!conn && tie->conn && fdmap_get(tie->fd) != tie->conn) {
+        tie->fd = another_descriptor(tie);
+        conn = sock_conn_lock_again(tie->fd, tie->conn, tie->generation);
+    }
+    if (!conn)
+        tie->conn = NULL;
+    return conn;
+}
+
+static bool follow(struct sock_tie *tie, struct span name)
+{
+    struct sock_conn *conn = lock(tie);
+
+    if (!conn)
+        return false;
+    if (!sock_conn_connected(conn, tie->fd, 0))
+        return false;
+    sock_tied_hear(conn);
+    if (!conn->diverted)
+        set_name(&conn->place, name);
+    if (!sock_conn_follow(conn)) {
+        sock_conn_let_go(conn, tie->fd, SOCK_END_DROP);
+        return false;
+    }
+    shim_flow_secure(&conn->flow->flow, name.len > 0);
+    sock_conn_unlock(conn);
+    return true;
+}
+
+bool sock_tied_follow(struct sock_tie *tie, struct span name)
+{
+    bool follows;
+
+    GUARD_ERRNO(follows = follow(tie, name));
+    if (!follows)
+        tie->conn = NULL;
+    return follows;
+}
+
+struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, size_t size)
+{
+    const struct iovec part = {(void *)buf, size};
+    struct sock_write write = {.fd = tie->fd};
+    struct sock_conn *conn;
+
+    if (!sock_parts_lead(&part, 1)) {
+        sock_tied_end(tie, SOCK_END_DROP);
+        return write;
+    }
+    GUARD_ERRNO({
+        if ((conn = lock(tie))) {
+            write.conn = conn;
+            write.generation = tie->generation;
+            write.fd = tie->fd;
+            shim_flow_send_begin(&conn->flow->flow);
+        }
+        sock_write_show(&write, buf, size);
+        sock_write_end(&write);
+    });
+    if (!write.conn)
+        tie->conn = NULL;
+    return write;
+}
+
+void sock_tied_write_done(const struct sock_write *write, uint64_t sent, int error)
+{
+    if (write->conn && (error != 0 || sent != write->allowed || write->timed))
+        GUARD_ERRNO(sock_watch_note_write(write, error != 0 ? -1 : (ssize_t)sent, error));
+}
+
+static bool is_answering(const struct sock_tie *tie)
+{
+    return tie->conn && atomic_load_explicit(&tie->conn->answering, memory_order_acquire);
+}
+
+bool sock_tied_answer(struct sock_tie *tie, void *buf, size_t size, bool peek, size_t *got)
+{
+    const struct iovec part = {buf, size};
+    struct sock_conn *conn;
+    bool ours = false;
+
+    if (!is_answering(tie) || !sock_parts_lead(&part, 1))
+        return false;
+    GUARD_ERRNO({
+        if ((conn = lock(tie))) {
+            ours = conn->flow && atomic_load_explicit(&conn->answering, memory_order_relaxed);
+            if (ours)
+                *got = (size_t)sock_watch_hand_out(conn, &part, 1, peek ? MSG_PEEK : 0);
+            sock_conn_unlock(conn);
+        }
+    });
+    return ours;
+}
+
+bool sock_tied_answer_left(struct sock_tie *tie, size_t *left)
+{
+    struct sock_conn *conn;
+    bool ours = false;
+
+    if (!is_answering(tie))
+        return false;
+    GUARD_ERRNO({
+        if ((conn = lock(tie))) {
+            ours = conn->flow && atomic_load_explicit(&conn->answering, memory_order_relaxed);
+            if (ours)
+                *left = shim_flow_answer(&conn->flow->flow, 0, NULL, SIZE_MAX);
+            sock_conn_unlock(conn);
+        }
+    });
+    return ours;
+}
+
+static void receive(struct sock_tie *tie, const void *buf, size_t size)
+{
+    struct sock_conn *conn = lock(tie);
+
+    if (!conn)
+        return;
+    if (shim_flow_is_late(&conn->flow->flow)) /* or the program looks for it late */
+        shim_flow_lay(&conn->flow->flow, sock_socket_idle_ns(tie->fd));
+    shim_flow_received(&conn->flow->flow, span_of(buf, size));
+    if (conn->flow->flow.state == SHIM_FLOW_LOST) {
+        sock_conn_let_go(conn, tie->fd, SOCK_END_DROP);
+        tie->conn = NULL;
+        return;
+    }
+    sock_watch_leave(conn, tie->fd);
+}
+
+void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size)
+{
+    GUARD_ERRNO(receive(tie, buf, size));
+}
+
+static void end_locked(struct sock_tie *tie, struct sock_conn *conn, enum sock_end end)
+{
+    sock_conn_end(conn, tie->fd, end);
+    tie->conn = NULL;
+}
+
+void sock_tied_drained(struct sock_tie *tie)
+{
+    struct sock_conn *conn;
+
+    GUARD_ERRNO({
+        if ((conn = lock(tie))) {
+            if (conn->over)
+                end_locked(tie, conn, conn->how);
+            else
+                sock_conn_unlock(conn);
+        }
+    });
+}
+
+void sock_tied_end(struct sock_tie *tie, enum sock_end end)
+{
+    struct sock_conn *conn;
+
+    GUARD_ERRNO(if ((conn = lock(tie))) end_locked(tie, conn, end));
+}

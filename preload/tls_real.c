@@ -1,0 +1,247 @@
+#include "tls_real.h"
+
+#include "guard.h"
+#include "real.h"
+#include "real_fork.h"
+#include "real_library.h"
+#include "real_object.h"
+#include "shim.h"
+#include "tls_link.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+/* A libssl is known by its SSL_read. */
+#define PROBE "SSL_read"
+
+static const char *const versions[] = {"OPENSSL_3.0.0", "OPENSSL_1_1_0", "OPENSSL_1_1_1"};
+
+struct library {
+    struct tls_real real; /* first: a tls_real of ours is its library */
+    void *probe;
+    void *hold;
+    struct object_range range;
+    struct tls_site here[2]; /* for callers that are not remembered: covered, passing */
+    struct library *next;
+};
+
+/* Push-only; one is complete before the release that pushes it, and constant afterwards. Each
+ * acquire pairs with that push. */
+static _Atomic(struct library *) first_library;
+
+/* The one that dlsym gives our entries out for. Set once. */
+static _Atomic(struct library *) general;
+
+/* --- what the loader would have found ----------------------------------------------------------
+ */
+
+static void *behind_us(const char *name)
+{
+    void *found = real_libc_dlsym()(RTLD_NEXT, name);
+
+    return found && !real_is_ours(found) ? found : NULL;
+}
+
+/* What a reference of the object is bound to: in the global scope, of the version that its own
+ * dependencies have; else there. */
+static void *bound(void *hold, const char *name)
+{
+    void *own = hold ? real_libc_dlsym()(hold, name) : NULL;
+
+    if (own && real_is_ours(own)) /* of the program: its scope is the global one */
+        return behind_us(name);
+    for (size_t i = 0; own && i < sizeof versions / sizeof *versions; i++)
+        if (dlvsym(hold, name, versions[i]) == own) {
+            void *global = dlvsym(RTLD_NEXT, name, versions[i]);
+            return global && !real_is_ours(global) ? global : own;
+        }
+    return own;
+}
+
+/* --- libraries ---------------------------------------------------------------------------------
+ */
+
+static void *own_symbol(const struct library *library, const char *name)
+{
+    void *found = real_libc_dlsym()(library->hold, name);
+
+    return found && object_holds(&library->range, found) ? found : NULL;
+}
+
+static void fill(struct library *library)
+{
+    struct tls_real *real = &library->real;
+
+#define TLS_HOOK(type, failure, name, parameters, arguments)                                       \
+    real->name = (type(*) parameters)own_symbol(library, "SSL_" #name);
+#define TLS_REAL(type, name, parameters)                                                           \
+    real->name = (type(*) parameters)own_symbol(library, "SSL_" #name);
+#define TLS_CRYPTO(type, name, parameters)                                                         \
+    real->name = (type(*) parameters)bound(library->hold, #name);
+#include "hooks.def"
+}
+
+/* Whose numbers and structures we know: others that have the same names export no such version. */
+static bool is_openssl(const struct library *library)
+{
+    return dlvsym(library->hold, PROBE, "OPENSSL_3.0.0") == library->probe ||
+           dlvsym(library->hold, PROBE, "OPENSSL_1_1_0") == library->probe;
+}
+
+static bool is_whole(const struct tls_real *real)
+{
+    return real->read && real->write && real->peek && real->pending && real->get_error &&
+           real->do_handshake && real->get_ex_data && real->set_ex_data && real->get_rbio &&
+           real->get_rfd && real->get_wfd && real->is_server && real->is_init_finished &&
+           real->get_servername && real->get_client_random && real->get_shutdown &&
+           real->set_shutdown && real->CRYPTO_get_ex_new_index && real->ERR_clear_error &&
+           real->ERR_peek_last_error;
+}
+
+static void discard(struct library *library)
+{
+    if (library)
+        object_release(library->hold);
+    free(library);
+}
+
+/* Where it is no whole libssl its calls pass: the functions that it has are all there is to know.
+ */
+static struct library *make(void *probe)
+{
+    struct library *library = calloc(1, sizeof *library);
+
+    if (!library)
+        return NULL;
+    library->probe = probe;
+    library->hold = object_hold(probe);
+    if (!library->hold || !object_range_of(probe, &library->range)) {
+        discard(library);
+        return NULL;
+    }
+    fill(library);
+    bool covered = !shim_disabled() && !real_sock_other_decides && is_openssl(library) &&
+                   is_whole(&library->real) && tls_link_prepare(&library->real);
+    library->here[0] = (struct tls_site){NULL, &library->real, !covered};
+    library->here[1] = (struct tls_site){NULL, &library->real, true};
+    return library;
+}
+
+/* Two threads may make the same library at once; the one pushed first serves. */
+static struct library *library_of(void *probe)
+{
+    struct library *made = NULL;
+
+    if (!probe || real_is_ours(probe))
+        return NULL;
+    for (;;) {
+        struct library *head = atomic_load_explicit(&first_library, memory_order_acquire);
+        for (struct library *known = head; known; known = known->next)
+            if (known->probe == probe) {
+                discard(made);
+                return known;
+            }
+        if (!made)
+            made = make(probe);
+        if (!made)
+            return NULL;
+        made->next = head;
+        if (atomic_compare_exchange_strong_explicit(&first_library, &head, made,
+                                                    memory_order_release, memory_order_relaxed))
+            return made;
+    }
+}
+
+static struct library *search(const void *caller)
+{
+    void *hold = object_hold(caller);
+    struct library *found = NULL;
+
+    /* It sees who called us, and decides for itself. */
+    if (real_sock_other_decides)
+        found = library_of(behind_us(PROBE));
+    if (!found)
+        found = library_of(bound(hold, PROBE));
+    if (!found)
+        found = atomic_load_explicit(&general, memory_order_acquire);
+    if (!found)
+        found = library_of(behind_us(PROBE));
+    object_release(hold);
+    return found;
+}
+
+/* --- places that call --------------------------------------------------------------------------
+ */
+
+_Atomic(const struct tls_site *) tls_sites[TLS_SITES];
+
+static struct tls_site remembered[TLS_SITES / 2];
+static atomic_uint remembered_count;
+
+/* No room: searched for each time. */
+static const struct tls_site *remember(const struct tls_site *site, const void *caller)
+{
+    unsigned at = atomic_load_explicit(&remembered_count, memory_order_relaxed);
+
+    do
+        if (at == TLS_SITES / 2)
+            return site;
+    while (!atomic_compare_exchange_weak_explicit(&remembered_count, &at, at + 1,
+                                                  memory_order_relaxed, memory_order_relaxed));
+    remembered[at] = *site;
+    remembered[at].caller = caller;
+    for (unsigned i = 0; i < TLS_PROBES; i++) {
+        const struct tls_site *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&tls_sites[tls_site_slot(caller, i)], &none,
+                                                    &remembered[at], memory_order_release,
+                                                    memory_order_relaxed))
+            break;
+    }
+    return &remembered[at];
+}
+
+const struct tls_site *tls_site_search(const void *caller)
+{
+    static const struct tls_site nowhere = {.passes = true};
+    struct library *library;
+    bool passes;
+
+    GUARD_ERRNO({
+        real_fork_hold();
+        library = search(caller);
+        real_fork_release();
+        dlerror(); /* our misses are not the application's */
+    });
+    if (!library)
+        return &nowhere;
+    passes = library_known(caller) || object_holds(&library->range, caller);
+    return remember(&library->here[passes], caller);
+}
+
+static bool serves(void *real)
+{
+    struct library *library, *none = NULL;
+    void *hold = object_hold(real);
+    void *probe = hold ? real_libc_dlsym()(hold, PROBE) : NULL;
+
+    library = library_of(probe);
+    object_release(hold);
+    if (!library || !object_holds(&library->range, real))
+        return false;
+    return atomic_compare_exchange_strong_explicit(&general, &none, library, memory_order_acq_rel,
+                                                   memory_order_acquire) ||
+           none == library;
+}
+
+bool tls_real_serves(void *real)
+{
+    bool served;
+
+    if (real_is_ours(real))
+        return false;
+    real_fork_hold();
+    GUARD_ERRNO(served = serves(real));
+    real_fork_release();
+    dlerror(); /* the application's dlsym went well: so must its dlerror() say */
+    return served;
+}

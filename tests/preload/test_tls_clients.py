@@ -1,0 +1,151 @@
+"""Issue 6: programs whose TLS is the system's libssl are covered as if they spoke in clear.
+
+The clients are those of test_sock_clients.py, over https. What each says of a kind of trouble without us is what it must
+say with us; what is counted of it is what is counted for curl.
+"""
+
+import subprocess
+
+import pytest
+
+from provider import Answer, wait_until
+from sock_programs import ALL, OPEN, REFUSED, TIMEOUT, Conversation, digest_of
+from tls_servers import TLS, trust
+
+EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
+STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
+TOLD = {status: f"status {status} -" for status in (200, 429, 500, 503)}
+NAME = "localhost"
+
+
+@pytest.fixture
+def talk(breaker_env, authority):
+    """talk(NAME, *FLAGS): that client under the breaker (bare=True: without), asked call by call."""
+
+    def start(name, *flags, bare=False, env=None):
+        return Conversation(breaker_env.start(*ALL[name].argv, *flags, "-", bare=bare, stdin=subprocess.PIPE,
+                                              env=trust(authority) if env is None else env))
+
+    return start
+
+
+def ways(name):
+    """How calls travel: over a kept connection, and each over its own."""
+    return [(), ("close",)] if TLS[name].kept else [()]
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_bare(name, tls_provider, talk):
+    """The clients are right without us."""
+    client = talk(name, bare=True)
+    url = tls_provider.url(name=NAME)
+    for status in (500, 503, 429, 200):
+        tls_provider.answer(Answer(status))
+        assert client.ask(url) == TOLD[status]
+    tls_provider.answer(STREAM)
+    for how in ways(name):
+        assert client.ask_often(2, url, "m", "stream", *how) == [TOLD[200]] * 2
+        assert client.digest == digest_of(EVENTS)
+    client.end()
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_failures_open_it(name, tls_provider, breaker_env, talk):
+    breaker_env.configure(open_seconds=60)
+    url, key = tls_provider.url(name=NAME), tls_provider.key("m", NAME)
+    for how in ways(name):
+        breaker_env.command("reset", "--all")
+        tls_provider.clear()
+        client = talk(name)
+        tls_provider.answer(Answer(200))
+        assert client.ask_often(3, url, "m", *how) == [TOLD[200]] * 3
+        assert client.digest == digest_of(Answer(200).payload())
+        tls_provider.answer(Answer(500))
+        assert client.ask_often(5, url, "m", *how) == [TOLD[500]] * 5
+        assert client.ask_often(3, url, "m", *how) == [OPEN] * 3
+        assert breaker_env.state(key) == "open"
+        calls = breaker_env.calls(key)
+        assert (calls["success"], calls["failure"], calls["refused"]) == (3, 5, 3), calls
+        assert tls_provider.count() == 8
+        # Another model of the host is none of this, on the same pool.
+        tls_provider.answer(Answer(200))
+        assert client.ask_often(2, url, "other", *how) == [TOLD[200]] * 2
+        # And once it is closed again the client goes on.
+        breaker_env.command("reset", key)
+        assert client.ask_often(2, url, "m", *how) == [TOLD[200]] * 2
+        client.end()
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_streams(name, tls_provider, breaker_env, talk):
+    """Unchanged, and one that breaks counts."""
+    breaker_env.configure(open_seconds=60)
+    url, key = tls_provider.url(name=NAME), tls_provider.key("m", NAME)
+    client = talk(name)
+    tls_provider.answer(STREAM)
+    for how in ways(name):
+        assert client.ask_often(2, url, "m", "stream", *how) == [TOLD[200]] * 2
+        assert client.digest == digest_of(EVENTS)
+    succeeded = breaker_env.calls(key)["success"]
+    assert succeeded == 2 * len(ways(name))
+    broken = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, close="mid-body")
+    tls_provider.answer(broken)
+    for _ in range(5):
+        client.ask(url, "m", "stream", "close")
+    assert client.ask(url, "m", "stream") == OPEN
+    calls = breaker_env.calls(key)
+    assert (calls["success"], calls["failure"]) == (succeeded, 5), calls
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_hangs(name, tls_provider, breaker_env, talk):
+    """Closed by an impatient client, before there was a head."""
+    breaker_env.configure(open_seconds=60, hang_after=0.5, timeout_after=0.5)
+    url, key = tls_provider.url(name=NAME), tls_provider.key("m", NAME)
+    client = talk(name, "--timeout", "1")
+    tls_provider.answer(Answer(hang=True))
+    # LWP and PHP end the answer's head or body by themselves when they have waited.
+    said = client.ask_often(2, url, "m", "close")
+    assert said == [TIMEOUT] * 2 or name in ("php", "lwp"), said
+    wait_until(lambda: breaker_env.calls(key)["failure"] == 2, what="two failures")  # asyncio closes when it comes to it
+    assert breaker_env.calls(key)["success"] == 0
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_curl_and_the_client_share_it(name, tls_provider, breaker_env, talk, curl, authority):
+    breaker_env.configure(open_seconds=60)
+    url = tls_provider.url(name=NAME)
+    client = talk(name)
+    tls_provider.answer(Answer(500))
+    for _ in range(3):
+        assert client.ask(url) == TOLD[500]
+    for _ in range(2):
+        assert curl(url, "m", "--cacert", authority.ca).status == 500
+    assert client.ask(url) == OPEN
+    assert curl(url, "m", "--cacert", authority.ca).refused
+    assert tls_provider.count() == 5
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_a_host_that_is_refused(name, tls_provider, breaker_env, talk):
+    breaker_env.configure(f"[target {tls_provider.key(name=NAME)}]\n", open_seconds=60)
+    breaker_env.command("trip", "--create", tls_provider.key(name=NAME))
+    client = talk(name)
+    assert client.ask(tls_provider.url(name=NAME)) == REFUSED
+    assert tls_provider.accepted == 0
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_a_certificate_that_is_not_trusted(name, tls_provider, breaker_env, talk, tmp_path):
+    """Local trouble: says nothing of the host. (httpx checks none without a file, so it gets one.)"""
+    empty = tmp_path / "none.pem"
+    empty.write_bytes(b"")
+    key = tls_provider.key(name=NAME)
+    breaker_env.configure(f"[target {key}]\n")
+    variables = {} if not name.startswith("httpx") else {"SSL_CERT_FILE": "/etc/ssl/certs/ca-certificates.crt"}
+    client = talk(name, env=variables)
+    for _ in range(6):
+        assert client.ask(tls_provider.url(name=NAME)).startswith("error other")
+    calls = breaker_env.calls(key)
+    assert calls["failure"] == 0 and breaker_env.state(key) == "closed", calls
+    assert tls_provider.count() == 0
