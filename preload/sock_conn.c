@@ -113,6 +113,11 @@ static void end_host(struct sock_conn *conn, enum sock_end end)
 {
     struct call_end told = {.kind = END_ABORTED, .age_ns = age_of(conn)};
 
+    if (conn->heard) {
+        shim_received(&conn->host);
+        shim_drop(&conn->host);
+        return;
+    }
     if (conn->connecting) {
         told.phase = PHASE_CONNECTING; /* a hang, if it is old enough */
         if (conn->diverted && end == SOCK_END_CLOSE)
@@ -199,7 +204,7 @@ static bool is_doubtful(const struct sock_conn *conn, int fd, enum sock_end end)
 static bool waits(const struct sock_conn *conn)
 {
     return (conn->flow && shim_flow_waits(&conn->flow->flow)) ||
-           (conn->judged && (conn->connecting || conn->tls));
+           (conn->judged && !conn->heard && (conn->connecting || conn->tls));
 }
 
 /* Nothing is asked where nothing is open: a kept connection that ends between two calls. */
@@ -289,7 +294,7 @@ struct sock_conn *sock_conn_make(void)
     conn->descriptors = 1;
     conn->dead = conn->judged = conn->diverted = conn->pending = conn->shares = conn->wrote =
         conn->tls = conn->shut = false;
-    conn->tunnel = conn->in_memory = conn->nudged = conn->over = false;
+    conn->tunnel = conn->heard = conn->in_memory = conn->nudged = conn->over = false;
     conn->connecting = true;
     conn->flow = NULL;
     conn->started_ns = shim_mono_ns();
@@ -350,7 +355,7 @@ bool sock_conn_unfollow(struct sock_conn *conn, int fd)
         sock_pool_give(&flows, conn->flow);
     conn->flow = NULL;
     if (conn->tunnel || atomic_load_explicit(&conn->hello, memory_order_relaxed) ||
-        (conn->judged && (conn->connecting || shim_admitted(&conn->host))))
+        (conn->judged && !conn->heard && (conn->connecting || shim_admitted(&conn->host))))
         return true;
     sock_conn_let_go(conn, fd, SOCK_END_DROP);
     return false;

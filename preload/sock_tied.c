@@ -78,7 +78,8 @@ void sock_tied_pass_proxy(struct sock_conn *conn)
 
 void sock_tied_hear(struct sock_conn *conn)
 {
-    if (conn->judged) {
+    conn->heard = true;
+    if (conn->judged && shim_is_probe(&conn->host)) {
         shim_received(&conn->host);
         shim_drop(&conn->host);
         conn->judged = false;

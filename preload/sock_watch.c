@@ -342,7 +342,7 @@ static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, 
         enum sock_end end = *result == 0                      ? SOCK_END_EOF
                             : sock_conn_is_peers_fault(error) ? SOCK_END_RESET
                                                               : SOCK_END_DROP; /* no route, say */
-        if (sock_is_tied(conn) && !conn->judged)
+        if (sock_is_tied(conn) && (conn->heard || !conn->judged))
             sock_tied_over(conn, end);
         else
             sock_conn_end(conn, fd, end);
