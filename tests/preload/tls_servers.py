@@ -1,8 +1,10 @@
 """Providers over TLS, and clients that trust them: what the tests of the TLS layer share."""
 
+import socket
 import subprocess
+import threading
 
-from sock_programs import ALL, Client
+from sock_programs import ALL
 
 # By libssl, as Debian has them (wget's is GnuTLS, Node brings its own). Each client's own way to a CA file is among the
 # variables of `trust`.
@@ -28,3 +30,68 @@ def make_certificate(authority, directory, *names):
     ):
         subprocess.run(["openssl", *map(str, command)], check=True, capture_output=True, timeout=30)
     return certificate, key
+
+
+class Tunnel:
+    """A proxy that leads to any port of this machine: asked by CONNECT, or by SOCKS 5 without a password."""
+
+    def __init__(self):
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.asked = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+
+    def _accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+
+    def _serve(self, client):
+        try:
+            with client, client.makefile("rb") as stream:
+                first = stream.read(1)
+                port, answer = self._socks(client, stream) if first == b"\5" else self._connect(stream)
+                self.asked.append(port)
+                with socket.create_connection(("127.0.0.1", port)) as server:
+                    client.sendall(answer)
+                    other = threading.Thread(target=carry, args=(server, client), daemon=True)
+                    other.start()
+                    carry(client, server)
+                    other.join()
+        except OSError:
+            pass
+
+    @staticmethod
+    def _connect(stream):
+        port = int(stream.readline().split()[1].rpartition(b":")[2])
+        while stream.readline() not in (b"\r\n", b""):
+            pass
+        return port, b"HTTP/1.1 200 Connection established\r\n\r\n"
+
+    @staticmethod
+    def _socks(client, stream):
+        stream.read(stream.read(1)[0])
+        client.sendall(b"\5\0")
+        stream.read(4)
+        stream.read(stream.read(1)[0])  # a name; it is ours
+        return int.from_bytes(stream.read(2), "big"), b"\5\0\0\1" + bytes(6)
+
+
+def carry(source, sink):
+    """Until one of the two has enough."""
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass

@@ -1,0 +1,462 @@
+/*
+ * calls.c - odd ways to use a TLS client, each of which makes calls that go well.
+ *
+ *   calls MODE PORT
+ *
+ * Prints the statuses. With the library they are the same, and each call of "m" counts.
+ */
+#include "tls.h"
+
+#include <sys/wait.h>
+
+static void told(int status)
+{
+    printf("%d\n", status);
+    MUST(ERR_peek_error() == 0);
+}
+
+static void plain(void)
+{
+    SSL *ssl = shaken();
+
+    for (int i = 0; i < 3; i++)
+        told(ssl_call(ssl, "m"));
+    MUST(SSL_shutdown(ssl) >= 0);
+    ssl_end(ssl);
+}
+
+static void ex(void)
+{
+    SSL *ssl = shaken();
+    char text[4096];
+    size_t length = request_of(text, "m", 0), count = 0;
+
+    MUST(SSL_write_ex(ssl, text, length, &count) == 1 && count == length);
+    MUST(SSL_peek_ex(ssl, text, 9, &count) == 1 && count == 9 && memcmp(text, "HTTP/1.1 ", 9) == 0);
+    MUST(SSL_peek(ssl, text, 9) == 9 && SSL_has_pending(ssl) == 1 && SSL_pending(ssl) > 9);
+    MUST(SSL_read_ex(ssl, text, 3, &count) == 1 && count == 3 && memcmp(text, "HTT", 3) == 0);
+    for (length = 3; !is_whole(text, length); length += count)
+        MUST(SSL_read_ex(ssl, text + length, 1, &count) == 1 && count == 1);
+    told(status_of(text));
+    ssl_end(ssl);
+}
+
+/* The handshake is the first write's. */
+static void implicit(void)
+{
+    SSL *ssl = client_on(connected(port));
+
+    SSL_set_connect_state(ssl);
+    told(ssl_call(ssl, "m"));
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+/* Or the first read's, which waits for what nobody was asked for. */
+static void implicit_read(void)
+{
+    int fd = connected(port);
+    SSL *ssl = client_on(fd);
+    char byte;
+
+    bound_waits(fd, 200);
+    SSL_set_connect_state(ssl);
+    int result = SSL_read(ssl, &byte, 1);
+    MUST(result == -1 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ);
+    bound_waits(fd, BOUND_S * 1000);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+static void await(SSL *ssl, int result)
+{
+    int error = SSL_get_error(ssl, result);
+    struct pollfd one = {SSL_get_fd(ssl), error == SSL_ERROR_WANT_READ ? POLLIN : POLLOUT, 0};
+
+    MUST(error == SSL_ERROR_WANT_READ || error == SSL_ERROR_WANT_WRITE, "%d", error);
+    MUST(poll(&one, 1, BOUND_S * 1000) == 1);
+}
+
+/* Never blocks; a body that the socket does not take at once, in as many writes as it takes. */
+static void unblocked(bool partial)
+{
+    const size_t filling = 3 << 20;
+    char *text = malloc(filling + 1024);
+    int fd = KEPT(socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0)), small = 4096, result;
+    unsigned waits = 0;
+
+    setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &small, sizeof small);
+    MUST(connect_to(fd, port) == 0 || errno == EINPROGRESS);
+    SSL *ssl = client_on(fd);
+    if (partial)
+        SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+    struct pollfd one = {fd, POLLOUT, 0};
+    MUST(poll(&one, 1, BOUND_S * 1000) == 1);
+    while ((result = SSL_connect(ssl)) != 1)
+        await(ssl, result);
+    for (int i = 0; i < 2; i++) {
+        size_t length = request_of(text, "m", filling), done = 0, have = 0;
+        while (done < length) {
+            result = SSL_write(ssl, text + done, (int)(length - done));
+            MUST(result <= 0 || partial || result == (int)length);
+            done += result > 0 ? (size_t)result : 0;
+            if (result <= 0) {
+                await(ssl, result);
+                waits++;
+            }
+        }
+        while (!is_whole(text, have)) {
+            result = SSL_read(ssl, text + have, 1000);
+            have += result > 0 ? (size_t)result : 0;
+            if (result <= 0)
+                await(ssl, result);
+        }
+        told(status_of(text));
+    }
+    MUST(waits > 0);
+    ssl_end(ssl);
+    free(text);
+}
+
+static void whole_writes(void)
+{
+    unblocked(false);
+}
+
+static void partial_writes(void)
+{
+    unblocked(true);
+}
+
+static void memory(void)
+{
+    struct carried c = carried_on(connected(port));
+
+    carried_shake(&c);
+    for (int i = 0; i < 3; i++)
+        told(carried_call(&c, "m"));
+    SSL_free(c.ssl);
+    KEPT(close(c.fd));
+}
+
+/* Twenty at once, whose records could be anybody's. */
+static void memories(void)
+{
+    struct carried c[20];
+
+    for (int i = 0; i < 20; i++) {
+        c[i] = carried_on(connected(port));
+        MUST(SSL_do_handshake(c[i].ssl) == -1);
+    }
+    for (int i = 20; i-- > 0;)
+        carried_shake(&c[i]);
+    for (int i = 0; i < 20; i++)
+        told(carried_call(&c[i], "m"));
+    for (int i = 0; i < 20; i++) {
+        KEPT(close(c[i].fd));
+        SSL_free(c[i].ssl);
+    }
+}
+
+/* One object, two connections. */
+static void clear(void)
+{
+    SSL *ssl = shaken();
+
+    told(ssl_call(ssl, "m"));
+    int fd = SSL_get_fd(ssl);
+    MUST(SSL_shutdown(ssl) >= 0 && SSL_clear(ssl) == 1);
+    KEPT(close(fd));
+    MUST(SSL_set_fd(ssl, connected(port)) == 1 && SSL_connect(ssl) == 1);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+/* A duplicate of one that has not begun is an object of its own; of another the same. */
+static void duplicate(void)
+{
+    SSL *ssl = client_on(connected(port)), *other = SSL_dup(ssl);
+
+    MUST(other && SSL_set_fd(other, connected(port)) == 1);
+    MUST(SSL_connect(ssl) == 1 && SSL_connect(other) == 1);
+    told(ssl_call(ssl, "m"));
+    told(ssl_call(other, "m"));
+    SSL *same = SSL_dup(ssl);
+    ssl_end(other);
+    told(ssl_call(same, "m"));
+    SSL_free(same);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+/* The descriptor changes its number under it. */
+static void moved(void)
+{
+    SSL *ssl = shaken();
+    int fd = SSL_get_fd(ssl), other = KEPT(dup(fd));
+
+    told(ssl_call(ssl, "m"));
+    KEPT(close(fd));
+    MUST(SSL_set_fd(ssl, other) == 1);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+static void close_first(void)
+{
+    SSL *ssl = shaken();
+
+    told(ssl_call(ssl, "m"));
+    KEPT(close(SSL_get_fd(ssl)));
+    SSL *second = shaken(); /* the same number */
+    told(ssl_call(second, "m"));
+    SSL_free(ssl);
+    told(ssl_call(second, "m"));
+    ssl_end(second);
+}
+
+/* Freed, and somebody else's TLS goes on over the descriptor's connection: there is none. */
+static void free_first(void)
+{
+    for (int i = 0; i < 2; i++) {
+        SSL *ssl = shaken();
+        int fd = SSL_get_fd(ssl);
+        told(ssl_call(ssl, "m"));
+        SSL_free(ssl);
+        char byte;
+        MUST(recv(fd, &byte, 1, MSG_DONTWAIT) == -1 && errno == EAGAIN);
+        KEPT(close(fd));
+    }
+}
+
+/* The child's are calls of its own, what it inherited is only closed there. */
+static void forked(void)
+{
+    SSL *ssl = shaken();
+
+    told(ssl_call(ssl, "m"));
+    fflush(stdout);
+    pid_t child = fork();
+    if (child == 0) {
+        ssl_end(ssl);
+        ssl = shaken();
+        told(ssl_call(ssl, "m"));
+        ssl_end(ssl);
+        fflush(stdout);
+        _exit(0);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+/* What the parent had begun goes on in a child, unseen. */
+static void inherited(void)
+{
+    SSL *ssl = shaken();
+    pid_t child = fork();
+
+    if (child == 0) {
+        told(ssl_call(ssl, "unseen"));
+        fflush(stdout);
+        _exit(0);
+    }
+    int status;
+    MUST(waitpid(child, &status, 0) == child && status == 0);
+    ssl_end(ssl);
+}
+
+static void *many(void *nothing)
+{
+    for (int i = 0; i < 5; i++) {
+        SSL *ssl = shaken();
+        for (int j = 0; j < 4; j++)
+            MUST(ssl_call(ssl, "m") == 200);
+        ssl_end(ssl);
+    }
+    return nothing;
+}
+
+static void threads(void)
+{
+    pthread_t thread[4];
+
+    for (int i = 0; i < 4; i++)
+        MUST(pthread_create(&thread[i], NULL, many, NULL) == 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(thread[i], NULL);
+    told(80);
+}
+
+static void pipelined(void)
+{
+    SSL *ssl = shaken();
+    char text[4096];
+    size_t length = request_of(text, "m", 0), have = 0;
+    unsigned heads = 0;
+
+    length += request_of(text + length, "m", 5);
+    length += request_of(text + length, "m", 7);
+    ssl_write_all(ssl, text, length);
+    while (heads < 3) {
+        int count = SSL_read(ssl, text + have, (int)(sizeof text - 1 - have));
+        MUST(count > 0);
+        have += (size_t)count;
+        text[have] = '\0';
+        heads = 0;
+        for (char *at = text; (at = strstr(at, "HTTP/1.1 200")); at++)
+            heads++;
+    }
+    told((int)heads);
+    ssl_end(ssl);
+}
+
+/* Both ends in one process: the server's objects are none of ours. */
+static void *serve(void *listening)
+{
+    SSL_CTX *server = SSL_CTX_new(TLS_server_method());
+    char text[4096];
+
+    MUST(SSL_CTX_use_certificate_file(server, getenv("CERTIFICATE"), SSL_FILETYPE_PEM) == 1);
+    MUST(SSL_CTX_use_PrivateKey_file(server, getenv("KEY"), SSL_FILETYPE_PEM) == 1);
+    SSL *ssl = SSL_new(server);
+    int fd = accept(*(int *)listening, NULL, NULL);
+    MUST(SSL_set_fd(ssl, fd) == 1 && SSL_accept(ssl) == 1);
+    for (int i = 0; i < 2; i++) {
+        size_t have = 0;
+        while (!is_whole(text, have)) {
+            int count = SSL_read(ssl, text + have, 100);
+            MUST(count > 0);
+            have += (size_t)count;
+        }
+        MUST(strstr(text, "\"own\""));
+        static const char answer[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+        MUST(SSL_write(ssl, answer, sizeof answer - 1) == (int)sizeof answer - 1);
+    }
+    MUST(SSL_read(ssl, text, 1) == 0 && SSL_get_error(ssl, 0) == SSL_ERROR_ZERO_RETURN);
+    ssl_end(ssl);
+    SSL_CTX_free(server);
+    return NULL;
+}
+
+static void server_side(void)
+{
+    int fd = KEPT(socket(AF_INET, SOCK_STREAM, 0));
+    struct sockaddr_in address = loopback(0);
+    socklen_t length = sizeof address;
+    pthread_t thread;
+
+    MUST(bind(fd, (struct sockaddr *)&address, length) == 0 && listen(fd, 1) == 0);
+    MUST(getsockname(fd, (struct sockaddr *)&address, &length) == 0);
+    MUST(pthread_create(&thread, NULL, serve, &fd) == 0);
+    SSL *ssl = client_on(connected(ntohs(address.sin_port)));
+    MUST(SSL_connect(ssl) == 1);
+    told(ssl_call(ssl, "own"));
+    told(ssl_call(ssl, "own"));
+    MUST(SSL_shutdown(ssl) == 0);
+    pthread_join(thread, NULL);
+    ssl_end(ssl);
+    KEPT(close(fd));
+}
+
+/* Arguments that libssl has its own word for, and objects that come to nothing. */
+static void nothing(void)
+{
+    SSL *ssl = client_on(connected(port)), *bare = SSL_new(context);
+    char byte;
+
+    MUST(SSL_get_error(ssl, SSL_read(bare, &byte, 1)) == SSL_ERROR_SSL);
+    MUST(SSL_write(bare, "x", 1) == -1);
+    MUST(SSL_do_handshake(bare) == -1);
+    MUST(SSL_connect(bare) == -1);
+    ERR_clear_error();
+    SSL_free(bare);
+    MUST(SSL_connect(ssl) == 1);
+    MUST(SSL_write(ssl, "x", -1) == -1 && SSL_read(ssl, &byte, -1) == -1);
+    ERR_clear_error();
+    MUST(SSL_pending(ssl) == 0 && SSL_has_pending(ssl) == 0);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+    SSL_free(client_on(-1));
+    struct carried c = carried_on(connected(port));
+    MUST(SSL_do_handshake(c.ssl) == -1);
+    SSL_free(c.ssl);
+    KEPT(close(c.fd));
+}
+
+/* A proxy on the way: first in clear, then TLS over the same descriptor. */
+static void tunnel(void)
+{
+    int fd = connected((unsigned)atoi(getenv("PROXY")));
+    char text[256];
+
+    write_all(fd, text, (size_t)sprintf(text, "CONNECT localhost:%u HTTP/1.1\r\n\r\n", port));
+    MUST(read(fd, text, sizeof text) > 12 && memcmp(text + 9, "200", 3) == 0);
+    SSL *ssl = client_on(fd);
+    MUST(SSL_connect(ssl) == 1);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+    struct carried c = carried_on(connected((unsigned)atoi(getenv("PROXY"))));
+    write_all(c.fd, text, (size_t)sprintf(text, "CONNECT localhost:%u HTTP/1.1\r\n\r\n", port));
+    MUST(read(c.fd, text, sizeof text) > 12);
+    carried_shake(&c);
+    told(carried_call(&c, "m"));
+    SSL_free(c.ssl);
+    KEPT(close(c.fd));
+}
+
+/* One that is no HTTP proxy: the name of the handshake is all there is to know. */
+static void socks(void)
+{
+    int fd = connected((unsigned)atoi(getenv("PROXY")));
+    char text[64] = {5, 1, 0, 3, 9, 'l', 'o', 'c', 'a', 'l', 'h', 'o', 's', 't'};
+
+    write_all(fd, "\5\1\0", 3);
+    MUST(read(fd, text + 32, 2) == 2);
+    text[14] = (char)(port >> 8);
+    text[15] = (char)port;
+    text[1] = 1;
+    write_all(fd, (char[]){5, 1, 0}, 3);
+    write_all(fd, text + 3, 13);
+    MUST(read(fd, text, sizeof text) == 10 && text[1] == 0);
+    SSL *ssl = client_on(fd);
+    MUST(SSL_connect(ssl) == 1);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+}
+
+static const struct mode modes[] = {
+    {"plain", plain},
+    {"ex", ex},
+    {"implicit", implicit},
+    {"implicit-read", implicit_read},
+    {"whole-writes", whole_writes},
+    {"partial-writes", partial_writes},
+    {"memory", memory},
+    {"memories", memories},
+    {"clear", clear},
+    {"duplicate", duplicate},
+    {"moved", moved},
+    {"close-first", close_first},
+    {"free-first", free_first},
+    {"forked", forked},
+    {"inherited", inherited},
+    {"threads", threads},
+    {"pipelined", pipelined},
+    {"server-side", server_side},
+    {"nothing", nothing},
+    {"tunnel", tunnel},
+    {"socks", socks},
+};
+
+int main(int argc, char **argv)
+{
+    MUST(argc == 3);
+    begin_program(argv[2]);
+    unsigned before = open_descriptors();
+    RUN_MODE(modes, argv[1]);
+    MUST(open_descriptors() == before);
+    SSL_CTX_free(context);
+    return 0;
+}
