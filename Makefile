@@ -206,7 +206,7 @@ check-clients: all benches
 check-valgrind: all
 	@scripts/deps check
 	@BREAKER_CHECK_VALGRIND=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
-	    tests/preload/test_curl_valgrind.py tests/preload/test_sock_valgrind.py
+	    tests/preload/test_curl_valgrind.py tests/preload/test_sock_valgrind.py tests/preload/test_tls_valgrind.py
 
 bench:
 	@scripts/deps bench

@@ -17,7 +17,7 @@ from support import Authority, BreakerEnvironment, Curl
 
 # Minutes: `make check-valgrind` sets it.
 collect_ignore = [] if os.environ.get("BREAKER_CHECK_VALGRIND") else ["preload/test_curl_valgrind.py",
-                                                                       "preload/test_sock_valgrind.py"]
+                                                                       "preload/test_sock_valgrind.py", "preload/test_tls_valgrind.py"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 TIME_LIMIT = 60

@@ -32,7 +32,7 @@ def tls_program(compile_c):
 
 @pytest.fixture
 def shut(breaker_env, tls_provider):
-    breaker_env.configure(open_seconds=60)
+    breaker_env.configure(open_seconds=600)  # valgrind is slow
     breaker_env.command("trip", "--create", tls_provider.key("shut", NAME))
     return tls_provider
 
