@@ -58,7 +58,8 @@ UNIT        := $(patsubst %.c,$(BUILD)/%,$(UNIT_SRC))
 STRESS      := $(patsubst %.c,$(BUILD)/%,$(STRESS_SRC))
 BENCH       := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
 FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
-LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC))
+LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC)) \
+               $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
 
 .PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind bench \
         install clean format unit stress benches fuzzers linked
@@ -113,6 +114,11 @@ $(BUILD)/tests/linked/%: tests/preload/sock/%.c $(LINKED_HOOKS) $(BUILD)/libshim
 	@mkdir -p $(@D)
 	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 -w $(SANFLAGS) -Wl,--version-script=preload/libbreaker.map -MMD -MP -o $@ $< \
 	    $(LINKED_HOOKS) $(BUILD)/libshim.a $(INIH) -pthread
+
+$(BUILD)/tests/linked/tls_%: tests/preload/tls/%.c tests/preload/tls/tls.h $(LINKED_HOOKS) $(BUILD)/libshim.a preload/libbreaker.map
+	@mkdir -p $(@D)
+	$(CC) $(CPPFLAGS) -Itests/preload/sock $(CFLAGS) -std=gnu11 -w $(SANFLAGS) -Wl,--version-script=preload/libbreaker.map -MMD -MP \
+	    -o $@ $< $(LINKED_HOOKS) $(BUILD)/libshim.a $(INIH) -lssl -lcrypto -pthread
 
 $(BUILD)/tests/linked/server: tests/preload/sock/server.c
 	@mkdir -p $(@D)
