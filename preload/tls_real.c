@@ -46,16 +46,23 @@ static void *behind_us(const char *name)
  * dependencies have; else there. */
 static void *bound(void *hold, const char *name)
 {
-    void *own = hold ? real_libc_dlsym()(hold, name) : NULL;
+    const void *plain = hold ? real_libc_dlsym()(hold, name) : NULL;
+    const char *version = NULL;
+    void *own = NULL;
 
-    if (own && real_is_ours(own)) /* of the program: its scope is the global one */
-        return behind_us(name);
-    for (size_t i = 0; own && i < sizeof versions / sizeof *versions; i++)
-        if (dlvsym(hold, name, versions[i]) == own) {
-            void *global = dlvsym(RTLD_NEXT, name, versions[i]);
-            return global && !real_is_ours(global) ? global : own;
-        }
-    return own;
+    for (size_t i = 0; hold && i < sizeof versions / sizeof *versions && own != plain; i++) {
+        void *found = dlvsym(hold, name, versions[i]);
+        if (!found || real_is_ours(found) || (own && found != plain))
+            continue;
+        own = found;
+        version = versions[i];
+    }
+    if (own) {
+        void *global = dlvsym(RTLD_NEXT, name, version);
+        return global && !real_is_ours(global) ? global : own;
+    }
+    /* Without versions, or the program's own scope, which is the global one. */
+    return plain && real_is_ours(plain) ? behind_us(name) : (void *)plain;
 }
 
 /* --- libraries ---------------------------------------------------------------------------------
@@ -162,6 +169,9 @@ static struct library *search(const void *caller)
         found = library_of(behind_us(PROBE));
     if (!found)
         found = library_of(bound(hold, PROBE));
+    if (found && !found->real.get_ex_data && !real_sock_other_decides)
+        found = NULL; /* another preload's single functions, in front of us: we would call each
+                         other for ever */
     if (!found)
         found = atomic_load_explicit(&general, memory_order_acquire);
     if (!found)
