@@ -10,7 +10,8 @@ import pytest
 
 from provider import Answer, wait_until
 from sock_programs import ALL, OPEN, REFUSED, TIMEOUT, Conversation, digest_of
-from tls_servers import TLS, trust
+from support import PYTHON
+from tls_servers import TLS, Tunnel, trust
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
 STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
@@ -149,3 +150,54 @@ def test_a_certificate_that_is_not_trusted(name, tls_provider, breaker_env, talk
     calls = breaker_env.calls(key)
     assert calls["failure"] == 0 and breaker_env.state(key) == "closed", calls
     assert tls_provider.count() == 0
+
+
+@pytest.mark.parametrize("name", ["requests", "httpx", "httpx-async"])
+def test_through_a_proxy(name, tls_provider, breaker_env, talk, authority):
+    """CONNECT: what is inside the tunnel is the host's, and nothing of it the proxy's."""
+    breaker_env.configure(open_seconds=60)
+    url = tls_provider.url(name=NAME)
+    with Tunnel() as tunnel:
+        client = talk(name, env={**trust(authority), "HTTPS_PROXY": f"http://127.0.0.1:{tunnel.port}"})
+        tls_provider.answer(Answer(500))
+        assert client.ask_often(5, url) == [TOLD[500]] * 5
+        assert client.ask_often(2, url) == [OPEN] * 2
+        assert client.ask(url, "other") == TOLD[500]
+        client.end()
+    assert set(tunnel.asked) == {tls_provider.port}
+    assert set(breaker_env.breakers()) == {tls_provider.key(model, NAME) for model in (None, "m", "other")}
+
+
+FORKED = """
+import os, sys, requests
+url, body = sys.argv[1], '{"model":"m"}'
+def calls(session, number):
+    for _ in range(number):
+        os.write(1, b"%d\\n" % session.post(url, data=body, timeout=10).status_code)
+session = requests.Session()
+calls(session, 1)
+children = []
+for _ in range(4):
+    children.append(os.fork())
+    if children[-1] == 0:
+        calls(requests.Session(), 3)
+        os._exit(0)
+for child in children:
+    assert os.waitpid(child, 0)[1] == 0
+calls(session, 2)
+"""
+
+
+def test_children_of_a_fork_share_it(tls_provider, breaker_env, authority):
+    """As servers with several workers do: each is followed on connections of its own, the parent goes on with its."""
+    url = tls_provider.url(name=NAME)
+    done = breaker_env.run(PYTHON, "-c", FORKED, url, env=trust(authority))
+    assert done.stdout.split() == [b"200"] * 15 and tls_provider.count() == 15, done
+    assert breaker_env.calls(tls_provider.key("m", NAME))["success"] == 15
+    breaker_env.configure(open_seconds=60)
+    tls_provider.clear()
+    tls_provider.answer(Answer(500))
+    done = breaker_env.run(PYTHON, "-c", FORKED, url, env=trust(authority))
+    answers = done.stdout.split()
+    assert answers[-2:] == [b"503"] * 2 and set(answers) == {b"500", b"503"} and len(answers) == 15, done
+    assert answers.count(b"500") == tls_provider.count() <= 5 + 3  # those that were under way
