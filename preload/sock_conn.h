@@ -71,11 +71,11 @@ struct sock_conn {
     atomic_bool hello;      /* it sent a ClientHello with `random`, and may be tied by that. Set
                                under the lock, with release, once `random` is there; read without,
                                with acquire, to know whether to look under it */
-    bool heard;     /* tied; the peer has spoken, which H is told by the first request, or at
-                       the end: at once would be once more */
-    bool in_memory; /* tied; its records go through the program's own hands */
-    bool nudged;    /* of its reads that our answer ends one has had a byte */
-    bool over;      /* tied; its bytes came to their end, which was `how` */
+    bool heard;             /* the peer of one that is tied, or may be, has spoken: what the connect
+                               was admitted with is the first request's, or H's success at the end */
+    bool in_memory;         /* tied; its records go through the program's own hands */
+    bool nudged;            /* of its reads that our answer ends one has had a byte */
+    bool over;              /* tied; its bytes came to their end, which was `how` */
     struct sock_flow *flow; /* NULL: nothing like HTTP/1.x yet, or no more */
     enum sock_end how;
     _Atomic uint64_t seen; /* bytes that the program read by our hooks. Relaxed; without the lock

@@ -79,12 +79,8 @@ void sock_tied_pass_proxy(struct sock_conn *conn)
 void sock_tied_hear(struct sock_conn *conn)
 {
     conn->heard = true;
-    if (conn->judged && shim_is_probe(&conn->host)) {
-        shim_received(&conn->host);
-        shim_drop(&conn->host);
-        conn->judged = false;
-    }
-    atomic_store_explicit(&conn->quiet, true, memory_order_relaxed);
+    if (sock_is_tied(conn))
+        atomic_store_explicit(&conn->quiet, true, memory_order_relaxed);
 }
 
 ssize_t sock_tied_nudge(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)

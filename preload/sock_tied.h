@@ -84,6 +84,11 @@ void sock_tied_look(struct sock_conn *conn, struct span bytes);
 bool sock_tied_never(const struct sock_conn *conn);
 /* Before it sends: behind a proxy that has answered everything begins anew. */
 void sock_tied_pass_proxy(struct sock_conn *conn);
+/* Is it tied, or may it be yet? */
+static inline bool sock_tied_may_be(const struct sock_conn *conn)
+{
+    return sock_is_tied(conn) || atomic_load_explicit(&conn->hello, memory_order_relaxed);
+}
 /* The peer's bytes are there. */
 void sock_tied_hear(struct sock_conn *conn);
 /* A read while our answer is read above: where the records go through the program's hands one byte,

@@ -301,7 +301,7 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
     if (!sock_conn_connected(conn, fd, 0))
         return;
     atomic_fetch_add_explicit(&conn->seen, len, memory_order_relaxed);
-    if (sock_is_tied(conn)) {
+    if (sock_tied_may_be(conn)) {
         sock_tied_hear(conn);
         sock_watch_leave(conn, fd);
         return;

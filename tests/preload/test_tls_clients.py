@@ -168,6 +168,40 @@ def test_through_a_proxy(name, tls_provider, breaker_env, talk, authority):
     assert set(breaker_env.breakers()) == {tls_provider.key(model, NAME) for model in (None, "m", "other")}
 
 
+@pytest.mark.parametrize("name", ["http.client", "aiohttp"])
+def test_one_breaker_for_the_host(name, tls_provider, breaker_env, talk):
+    """scope = host: neither a handshake nor a first byte is a success in between, and the probe is the call itself."""
+    key = tls_provider.key(name=NAME)
+    breaker_env.configure(f"[target {key}]\nscope = host\n", open_seconds=60)
+    client = talk(name)
+    tls_provider.answer(Answer(500))
+    for how in ((), ("close",), ("close",), (), ("close",)):
+        assert client.ask(tls_provider.url(name=NAME), "m", *how) == TOLD[500]
+    assert breaker_env.state(key) == "open" and breaker_env.calls(key)["failure"] == 5
+    assert client.ask(tls_provider.url(name=NAME)) in (OPEN, REFUSED)
+    breaker_env.make_due(key)
+    assert client.ask(tls_provider.url(name=NAME), "m", "close") == TOLD[500]
+    assert breaker_env.state(key) == "open"
+    breaker_env.make_due(key)
+    tls_provider.answer(Answer(200))
+    assert client.ask(tls_provider.url(name=NAME), "m", "close") == TOLD[200]
+    assert breaker_env.state(key) == "closed"
+    assert set(breaker_env.breakers()) == {key}
+
+
+@pytest.mark.parametrize("name", ["http.client", "aiohttp"])
+def test_a_probe_of_the_host(name, tls_provider, breaker_env, talk):
+    """The connect's grant is the first request's, which is counted once."""
+    key = tls_provider.key(name=NAME)
+    breaker_env.configure(f"[target {key}]\n")
+    breaker_env.make_due(key)
+    client = talk(name)
+    assert client.ask_often(2, tls_provider.url(name=NAME)) == [TOLD[200]] * 2
+    assert breaker_env.state(key) == "closed"
+    calls = breaker_env.calls(key)
+    assert (calls["success"], calls["failure"], calls["neutral"]) == (2, 0, 0), calls
+
+
 FORKED = """
 import os, sys, requests
 url, body = sys.argv[1], '{"model":"m"}'
