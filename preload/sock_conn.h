@@ -73,6 +73,7 @@ struct sock_conn {
                                with acquire, to know whether to look under it */
     bool heard;             /* the peer of one that is tied, or may be, has spoken: what the connect
                                was admitted with is the first request's, or H's success at the end */
+    uint8_t unclaimed;      /* writes since, while it may be tied and is not */
     bool in_memory;         /* tied; its records go through the program's own hands */
     bool nudged;            /* of its reads that our answer ends one has had a byte */
     bool over;              /* tied; its bytes came to their end, which was `how` */

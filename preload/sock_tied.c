@@ -61,10 +61,13 @@ static uint64_t seen(const struct sock_conn *conn)
     return atomic_load_explicit(&conn->seen, memory_order_relaxed);
 }
 
-bool sock_tied_never(const struct sock_conn *conn)
+/* A handshake that is one call of the layer's, through functions of the program's own, is looked
+ * for when it is over. It takes a client at most two writes once the peer has answered: another
+ * ClientHello, and what ends it. */
+bool sock_tied_never(struct sock_conn *conn)
 {
     return atomic_load_explicit(&conn->hello, memory_order_relaxed) && !sock_is_tied(conn) &&
-           seen(conn) > 0;
+           seen(conn) > 0 && ++conn->unclaimed > 2;
 }
 
 void sock_tied_pass_proxy(struct sock_conn *conn)

@@ -80,8 +80,8 @@ static inline bool sock_tied_count(const struct sock_read *read, ssize_t count)
 
 /* The first bytes that the program sends. */
 void sock_tied_look(struct sock_conn *conn, struct span bytes);
-/* Before it sends: was it a ClientHello, and the peer has answered, but nobody tied it? */
-bool sock_tied_never(const struct sock_conn *conn);
+/* Before it sends: was it a ClientHello, and by now nobody will tie it? */
+bool sock_tied_never(struct sock_conn *conn);
 /* Before it sends: behind a proxy that has answered everything begins anew. */
 void sock_tied_pass_proxy(struct sock_conn *conn);
 /* Is it tied, or may it be yet? */

@@ -11,6 +11,7 @@ import pytest
 from provider import Answer, wait_until
 from sock_programs import ALL, OPEN, REFUSED, TIMEOUT, Conversation, digest_of
 from support import PYTHON
+from test_sock_connect import cut, listener  # noqa: F401
 from tls_servers import TLS, Tunnel, trust
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
@@ -166,6 +167,19 @@ def test_through_a_proxy(name, tls_provider, breaker_env, talk, authority):
         client.end()
     assert set(tunnel.asked) == {tls_provider.port}
     assert set(breaker_env.breakers()) == {tls_provider.key(model, NAME) for model in (None, "m", "other")}
+
+
+@pytest.mark.parametrize("name", TLS)
+def test_handshakes_that_are_cut(name, listener, breaker_env, talk):  # noqa: F811
+    """They are the host's failures, through memory BIOs as well."""
+    server = listener(cut)
+    key = f"{NAME}:{server.port}"
+    breaker_env.configure(f"[target {key}]\n", open_seconds=60)
+    client = talk(name)
+    for _ in range(10):
+        client.ask(f"https://{key}/v1/chat/completions", "m", "close")
+    assert breaker_env.state(key) == "open" and server.accepted == 5
+    assert breaker_env.breakers()[key]["last_failure"]["class"] == "handshake"
 
 
 @pytest.mark.parametrize("name", ["http.client", "aiohttp"])

@@ -426,6 +426,46 @@ static void socks(void)
     ssl_end(ssl);
 }
 
+/* A BIO of the program's own, which reads and writes by itself: no descriptor is to be had of it.
+ */
+static int own_write(BIO *bio, const char *data, int size)
+{
+    return (int)send(*(int *)BIO_get_data(bio), data, (size_t)size, 0);
+}
+
+static int own_read(BIO *bio, char *data, int size)
+{
+    return (int)recv(*(int *)BIO_get_data(bio), data, (size_t)size, 0);
+}
+
+static long own_ctrl(BIO *bio, int command, long number, void *pointer)
+{
+    return command == BIO_CTRL_FLUSH;
+}
+
+static void own_bio(void)
+{
+    for (int version = TLS1_2_VERSION; version <= TLS1_3_VERSION; version++) {
+        BIO_METHOD *method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "own");
+        int fd = connected(port);
+        BIO_meth_set_write(method, own_write);
+        BIO_meth_set_read(method, own_read);
+        BIO_meth_set_ctrl(method, own_ctrl);
+        BIO *bio = BIO_new(method);
+        BIO_set_data(bio, &fd);
+        BIO_set_init(bio, 1);
+        SSL *ssl = client_on(-1);
+        MUST(SSL_set_max_proto_version(ssl, version) == 1);
+        SSL_set_bio(ssl, bio, bio);
+        MUST(SSL_connect(ssl) == 1);
+        told(ssl_call(ssl, "m"));
+        told(ssl_call(ssl, "m"));
+        SSL_free(ssl);
+        BIO_meth_free(method);
+        KEPT(close(fd));
+    }
+}
+
 static const struct mode modes[] = {
     {"plain", plain},
     {"ex", ex},
@@ -435,6 +475,7 @@ static const struct mode modes[] = {
     {"partial-writes", partial_writes},
     {"memory", memory},
     {"memories", memories},
+    {"own-bio", own_bio},
     {"clear", clear},
     {"duplicate", duplicate},
     {"moved", moved},
