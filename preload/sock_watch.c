@@ -4,7 +4,7 @@
 #include "real.h"
 #include "real_library.h"
 #include "sock_socket.h"
-#include "sock_tied.h"
+#include "sock_carried.h"
 
 #include <sys/socket.h>
 
@@ -66,12 +66,12 @@ void sock_write_begin(struct sock_write *write, int fd, const void *caller)
         sock_conn_unlock(conn);
         return;
     }
-    if (is_libcurls(conn, caller) || sock_tied_never(conn)) {
+    if (is_libcurls(conn, caller) || sock_carried_never(conn)) {
         sock_conn_let_go(conn, fd, SOCK_END_DROP);
         return;
     }
-    sock_tied_pass_proxy(conn);
-    write->blind = is_blind(conn, fd) || sock_is_tied(conn);
+    sock_carried_pass_proxy(conn);
+    write->blind = is_blind(conn, fd) || sock_carried_is_tied(conn);
     if (!write->blind && !conn->wrote && !conn->flow && !sock_conn_follow(conn) &&
         !sock_conn_unfollow(conn, fd))
         return;
@@ -91,7 +91,7 @@ void sock_write_show(struct sock_write *write, const void *bytes, size_t len)
         return;
     if (!conn->wrote) {
         conn->wrote = true;
-        sock_tied_look(conn, span_of(bytes, len));
+        sock_carried_look(conn, span_of(bytes, len));
     }
     if (conn->flow)
         shim_flow_send(&conn->flow->flow, span_of(bytes, len));
@@ -182,7 +182,7 @@ void sock_watch_note_write(const struct sock_write *write, ssize_t result, int e
     if (conn->connecting && (result >= 0 || !is_passing(error)) &&
         !sock_conn_connected(conn, write->fd, result >= 0 ? 0 : error))
         return;
-    if (write->blind && result > 0 && !sock_is_tied(conn)) { /* it came about meanwhile */
+    if (write->blind && result > 0 && !sock_carried_is_tied(conn)) { /* it came about meanwhile */
         sock_conn_let_go(conn, write->fd, SOCK_END_DROP);
         return;
     }
@@ -240,8 +240,8 @@ ssize_t sock_watch_hand_out(struct sock_conn *conn, const struct iovec *parts, s
 /* Of a tied one the layer above hands it out, and the program need only come to ask it. */
 static ssize_t answer(struct sock_conn *conn, const struct iovec *parts, size_t count, int flags)
 {
-    return sock_is_tied(conn) ? sock_tied_nudge(conn, parts, count, flags)
-                              : sock_watch_hand_out(conn, parts, count, flags);
+    return sock_carried_is_tied(conn) ? sock_carried_nudge(conn, parts, count, flags)
+                                      : sock_watch_hand_out(conn, parts, count, flags);
 }
 
 bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result)
@@ -301,8 +301,8 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
     if (!sock_conn_connected(conn, fd, 0))
         return;
     atomic_fetch_add_explicit(&conn->seen, len, memory_order_relaxed);
-    if (sock_tied_may_be(conn)) {
-        sock_tied_hear(conn);
+    if (sock_carried_may_be(conn)) {
+        sock_carried_hear(conn);
         sock_watch_leave(conn, fd);
         return;
     }
@@ -342,8 +342,8 @@ static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, 
         enum sock_end end = *result == 0                      ? SOCK_END_EOF
                             : sock_conn_is_peers_fault(error) ? SOCK_END_RESET
                                                               : SOCK_END_DROP; /* no route, say */
-        if (sock_is_tied(conn) && (conn->heard || !conn->judged))
-            sock_tied_over(conn, end);
+        if (sock_carried_is_tied(conn) && (conn->heard || !conn->judged))
+            sock_carried_over(conn, end);
         else
             sock_conn_end(conn, fd, end);
     }
@@ -364,7 +364,7 @@ ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, 
     int error = errno, fd = read->fd;
 
     if (result > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE | MSG_OOB)) &&
-        sock_tied_count(read, result))
+        sock_carried_count(read, result))
         return result;
     if ((result < 0 && is_passing(error)) || (result > 0 && (flags & MSG_PEEK)) ||
         (flags & (MSG_ERRQUEUE | MSG_OOB)) || (result == 0 && size_of(parts, count) == 0))

@@ -29,7 +29,7 @@ static int descriptor_of(const struct tls_real *real, const SSL *ssl)
 void tls_link_pass(struct tls_link *link)
 {
     if (link->state == TLS_LINK_AWAITED)
-        atomic_fetch_sub_explicit(&sock_tied_awaited, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
     link->state = TLS_LINK_PASSED;
     link->tie.conn = NULL;
 }
@@ -64,7 +64,7 @@ static struct tls_link *begin(const struct tls_real *real, SSL *ssl)
             link->state = TLS_LINK_TIED;
     } else if (real->get_rbio(ssl)) {
         link->state = TLS_LINK_AWAITED;
-        atomic_fetch_add_explicit(&sock_tied_awaited, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
     }
     return link;
 }
@@ -76,7 +76,7 @@ static void look_for(const struct tls_real *real, const SSL *ssl, struct tls_lin
     if (real->get_client_random(ssl, random, sizeof random) != sizeof random ||
         !sock_tied_by_random(&link->tie, random))
         return;
-    atomic_fetch_sub_explicit(&sock_tied_awaited, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
     link->state = TLS_LINK_TIED;
 }
 
@@ -151,7 +151,7 @@ static void begin_anew(void)
 {
     tls_link_process++;
     sock_pool_abandon(&links);
-    sock_tied_in_child();
+    sock_carried_in_child();
 }
 
 bool tls_link_prepare(struct tls_real *real)
