@@ -140,7 +140,7 @@ struct explanation {
 struct explain_layer {
     const char *name, *sees, *now;
 };
-#define EXPLAIN_LAYERS 3
+#define EXPLAIN_LAYERS 4
 
 /* --- cmd_explain_facts.c -----------------------------------------------------------------------
  */
@@ -232,9 +232,9 @@ void explain_say_verdict(struct explanation *explanation);
 
 /* What happens at connect, after the verdict. */
 void explain_say_connect(struct explanation *explanation);
-/* False: no layer has a say in this call. */
-bool explain_layers(const struct explanation *explanation,
-                    struct explain_layer layers[EXPLAIN_LAYERS]);
+/* How many have a say in this call; 0: none. */
+unsigned explain_layers(const struct explanation *explanation,
+                        struct explain_layer layers[EXPLAIN_LAYERS]);
 
 /* --- cmd_explain_names.c -----------------------------------------------------------------------
  */

@@ -105,10 +105,10 @@ static void put_model(const struct explanation *explanation)
 static void put_layers(const struct explanation *explanation)
 {
     struct explain_layer layers[EXPLAIN_LAYERS];
-    bool any = explain_layers(explanation, layers);
+    unsigned count = explain_layers(explanation, layers);
 
     fputs("\"layers\":[", stdout);
-    for (unsigned i = 0; any && i < EXPLAIN_LAYERS; i++) {
+    for (unsigned i = 0; i < count; i++) {
         fputs(i ? ",\n  {" : "\n  {", stdout);
         cli_text_json_member("layer", span_str(layers[i].name));
         putchar(',');

@@ -23,27 +23,31 @@ void explain_say_connect(struct explanation *explanation)
                  connect_to_host(&explanation->chain[0].host));
 }
 
-bool explain_layers(const struct explanation *explanation,
-                    struct explain_layer layers[EXPLAIN_LAYERS])
+unsigned explain_layers(const struct explanation *explanation,
+                        struct explain_layer layers[EXPLAIN_LAYERS])
 {
     const struct explain_stop *stop = &explanation->chain[0];
-    bool clear = span_ieq(explanation->url.scheme, SPAN_LIT("http"));
-    bool ends_at_connect = explanation->at_connect && (explanation->connects_elsewhere ||
-                                                       explain_refuses_connect(&stop->host, false));
+    bool clear = span_ieq(explanation->url.scheme, SPAN_LIT("http")),
+         judged = explanation->at_connect;
+    bool ends_at_connect =
+        judged && (explanation->connects_elsewhere || explain_refuses_connect(&stop->host, false));
+    unsigned count = 0;
 
     if (explanation->disabled || !explanation->is_http || !route_is_covered(explanation->cover) ||
         stop->host.policy.mode == MODE_OFF || stop->reason == EXPLAIN_TABLE_REFUSED)
-        return false;
-    layers[0] = (struct explain_layer){"libcurl", "the whole request", explanation->verdict};
-    layers[1].name = "sockets";
-    layers[1].sees = clear && explanation->at_connect ? "the connect, then the whole request"
-                     : clear                          ? "the whole request, no connect"
-                     : explanation->at_connect        ? "the host, at connect"
-                                               : "nothing: of TLS only the connect could be seen, "
-                                                 "and the host alone is none that counts";
-    layers[1].now = clear && !ends_at_connect ? explanation->direct
-                    : explanation->at_connect ? explanation->connect
-                                              : "passes uncounted";
-    layers[2] = (struct explain_layer){"static, Go, set-uid", "nothing", "passes uncounted"};
-    return true;
+        return 0;
+    layers[count++] = (struct explain_layer){"libcurl", "the whole request", explanation->verdict};
+    layers[count++] = (struct explain_layer){
+        clear ? "sockets" : "libssl",
+        judged ? "the connect, then the whole request" : "the whole request, no connect",
+        ends_at_connect ? explanation->connect : explanation->direct};
+    if (!clear)
+        layers[count++] = (struct explain_layer){
+            "other TLS",
+            judged ? "the host, at connect"
+                   : "nothing: only the connect could be seen, and the host alone is none that "
+                     "counts",
+            judged ? explanation->connect : "passes uncounted"};
+    layers[count++] = (struct explain_layer){"static, Go, set-uid", "nothing", "passes uncounted"};
+    return count;
 }

@@ -77,12 +77,13 @@ static void put_model(const struct explanation *explanation)
 static void put_layers(const struct explanation *explanation)
 {
     struct explain_layer layers[EXPLAIN_LAYERS];
+    unsigned count = explain_layers(explanation, layers);
     char now[SAFE_SIZE];
 
-    if (!explain_layers(explanation, layers))
+    if (count == 0)
         return;
     printf("what sees it, and what happens there now:\n");
-    for (unsigned i = 0; i < EXPLAIN_LAYERS; i++) {
+    for (unsigned i = 0; i < count; i++) {
         bool same = strcmp(layers[i].now, explanation->verdict) == 0;
         cli_text_safe(span_str(same ? "as said above" : layers[i].now), now, sizeof now);
         printf("  %s: %s; %s\n", layers[i].name, layers[i].sees, now);

@@ -135,7 +135,7 @@ def test_off_for_the_host_or_for_the_model_alone(explain, ini):
     assert found["layers"] == []
     found = explain("https://b.example/v1/chat/completions", "--model", "m", "--config", str(path))
     assert verdict(found) == ("uncounted", "mode_off", "b.example/m")
-    assert [layer["now"] for layer in found["layers"]][1] == "connects"
+    assert [layer["now"] for layer in found["layers"]][2] == "connects"
     found = explain("https://b.example/v1/chat/completions", "--model", "n", "--config", str(path))
     assert verdict(found) == ("goes", "closed", None)
 
@@ -356,8 +356,9 @@ def test_who_sees_it(explain):
     def sees(url):
         return [layer["sees"] for layer in explain(url, "--model", "m")["layers"]]
 
-    assert sees(URL) == ["the whole request", "the host, at connect", "nothing"]
-    assert sees("https://gpu/v1/chat/completions")[1].startswith("nothing: of TLS only the connect")
+    assert sees(URL) == ["the whole request", "the connect, then the whole request", "the host, at connect", "nothing"]
+    assert sees("https://gpu/v1/chat/completions")[1] == "the whole request, no connect"
+    assert sees("https://gpu/v1/chat/completions")[2].startswith("nothing: only the connect")
     assert sees("http://gpu/v1/chat/completions")[1] == "the whole request, no connect"
     assert sees("http://api.openai.com/v1/chat/completions")[1] == "the connect, then the whole request"
 

@@ -216,6 +216,22 @@ def test_a_probe_of_the_host(name, tls_provider, breaker_env, talk):
     assert (calls["success"], calls["failure"], calls["neutral"]) == (2, 0, 0), calls
 
 
+@pytest.mark.parametrize("name", ["http.client", "aiohttp"])
+def test_a_fallback_address(name, tls_provider, providers, breaker_env, talk, authority):
+    """Diverted, what is inside is the fallback's, though the handshake names the host that was meant."""
+    other = providers(tls=authority.server())
+    key = tls_provider.key(name=NAME)
+    breaker_env.configure(f"[target {key}]\nfallback_address = {other.key(name=NAME)}\n", open_seconds=60)
+    breaker_env.command("trip", "--create", key)
+    client = talk(name)
+    assert client.ask_often(2, tls_provider.url(name=NAME), "m", "close") == [TOLD[200]] * 2
+    assert (tls_provider.accepted, other.count()) == (0, 2)
+    assert breaker_env.calls(other.key("m", NAME))["success"] == 2
+    breaker_env.command("trip", other.key("m", NAME))
+    assert client.ask(tls_provider.url(name=NAME), "m", "close") == OPEN
+    assert other.count() == 2
+
+
 FORKED = """
 import os, sys, requests
 url, body = sys.argv[1], '{"model":"m"}'
