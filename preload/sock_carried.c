@@ -94,11 +94,14 @@ ssize_t sock_carried_nudge(struct sock_conn *conn, const struct iovec *parts, si
     return 0;
 }
 
-void sock_carried_over(struct sock_conn *conn, enum sock_end how)
+void sock_carried_over(struct sock_conn *conn, int fd, enum sock_end how)
 {
     conn->over = true;
     conn->how = how;
-    sock_conn_unlock(conn);
+    if (conn->drained == seen(conn))
+        sock_conn_end(conn, fd, how);
+    else
+        sock_conn_unlock(conn);
 }
 
 void sock_carried_in_child(void)

@@ -48,8 +48,9 @@ void sock_carried_hear(struct sock_conn *conn);
  * which makes it bring them to the layer and is not looked at there; then the end. */
 ssize_t sock_carried_nudge(struct sock_conn *conn, const struct iovec *parts, size_t count,
                            int flags);
-/* The descriptor's bytes are at their end. Unlocks. */
-void sock_carried_over(struct sock_conn *conn, enum sock_end how);
+/* The descriptor's bytes are at their end, which is the connection's as soon as the layer above has
+ * read them. Unlocks. */
+void sock_carried_over(struct sock_conn *conn, int fd, enum sock_end how);
 
 /* In the child of a fork. */
 void sock_carried_in_child(void);

@@ -295,6 +295,7 @@ struct sock_conn *sock_conn_make(void)
     conn->dead = conn->judged = conn->diverted = conn->pending = conn->shares = conn->wrote =
         conn->tls = conn->shut = false;
     conn->unclaimed = 0;
+    conn->drained = UINT64_MAX;
     conn->tunnel = conn->heard = conn->in_memory = conn->nudged = conn->over = false;
     conn->connecting = true;
     conn->flow = NULL;

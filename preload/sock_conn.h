@@ -79,6 +79,8 @@ struct sock_conn {
     bool over;              /* tied; its bytes came to their end, which was `how` */
     struct sock_flow *flow; /* NULL: nothing like HTTP/1.x yet, or no more */
     enum sock_end how;
+    uint64_t drained; /* in memory: of `seen`, so much the layer above had made something of when it
+                         asked for more; `over`, the rest is still to come */
     _Atomic uint64_t seen; /* bytes that the program read by our hooks. Relaxed; without the lock
                               where it is quiet */
     uint64_t started_ns;   /* CLOCK_MONOTONIC of the connect */

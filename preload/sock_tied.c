@@ -143,6 +143,12 @@ static struct sock_conn *lock(struct sock_tie *tie)
     return conn;
 }
 
+static void note_drained(struct sock_conn *conn)
+{
+    if (conn->in_memory)
+        conn->drained = atomic_load_explicit(&conn->seen, memory_order_relaxed);
+}
+
 static bool follow(struct sock_tie *tie, struct span name)
 {
     struct sock_conn *conn = lock(tie);
@@ -152,6 +158,7 @@ static bool follow(struct sock_tie *tie, struct span name)
     if (!sock_conn_connected(conn, tie->fd, 0))
         return false;
     sock_carried_hear(conn);
+    note_drained(conn); /* before the first request nothing of an answer can lie there */
     if (!conn->diverted)
         set_name(&conn->place, name);
     if (!sock_conn_follow(conn)) {
@@ -280,6 +287,7 @@ void sock_tied_drained(struct sock_tie *tie)
 
     GUARD_ERRNO({
         if ((conn = lock(tie))) {
+            note_drained(conn);
             if (conn->over)
                 end_locked(tie, conn, conn->how);
             else

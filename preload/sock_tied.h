@@ -45,8 +45,8 @@ bool sock_tied_answer(struct sock_tie *tie, void *buf, size_t size, bool peek, s
 bool sock_tied_answer_left(struct sock_tie *tie, size_t *left);
 
 void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size);
-/* Nothing more comes, though the layer itself cannot know: what it has was read, and the descriptor
- * has ended. Ends the connection. */
+/* What the layer has was read, and it asks for more. If the descriptor has ended nothing comes,
+ * though the layer cannot know: ends the connection. */
 void sock_tied_drained(struct sock_tie *tie);
 /* Ends it for the layer: the descriptor is not looked at any more. Harmless where there is none. */
 void sock_tied_end(struct sock_tie *tie, enum sock_end end);

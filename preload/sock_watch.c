@@ -343,7 +343,7 @@ static void note_end(struct sock_conn *conn, int fd, const struct iovec *parts, 
                             : sock_conn_is_peers_fault(error) ? SOCK_END_RESET
                                                               : SOCK_END_DROP; /* no route, say */
         if (sock_carried_is_tied(conn) && (conn->heard || !conn->judged))
-            sock_carried_over(conn, end);
+            sock_carried_over(conn, fd, end);
         else
             sock_conn_end(conn, fd, end);
     }

@@ -4,6 +4,7 @@ The clients are those of test_sock_clients.py, over https. What each says of a k
 say with us; what is counted of it is what is counted for curl.
 """
 
+import ssl
 import subprocess
 
 import pytest
@@ -97,6 +98,44 @@ def test_streams(name, tls_provider, breaker_env, talk):
     assert client.ask(url, "m", "stream") == OPEN
     calls = breaker_env.calls(key)
     assert (calls["success"], calls["failure"]) == (succeeded, 5), calls
+
+
+BROKEN = {"before its head": Answer(close="before-head"), "before its head, by a reset": Answer(close="before-head", reset=True),
+          "in its head": Answer(close="mid-head"), "in its body": Answer(close="mid-body"),
+          "in its body, by a reset": Answer(body=b"x" * 100_000, close="mid-body", reset=True)}
+
+
+@pytest.mark.parametrize("name", TLS)
+@pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["1.2", "1.3"])
+def test_answers_that_break_off(name, version, tls_provider, breaker_env, talk):
+    """However the server goes: without a close_notify, or with a reset; and whether or not there are tickets before."""
+    tls_provider.tls.maximum_version = version
+    breaker_env.configure(failure_threshold=0)
+    url, key = tls_provider.url(name=NAME), tls_provider.key("m", NAME)
+    client = talk(name)
+    for count, answer in enumerate(BROKEN.values(), 1):
+        tls_provider.clear()
+        tls_provider.answer(answer)
+        client.ask(url, "m", "close")
+        wait_until(lambda: breaker_env.calls(key)["failure"] >= count, what=f"failure {count}")
+    calls = breaker_env.calls(key)
+    assert calls["success"] == 0 and breaker_env.calls(tls_provider.key(name=NAME))["failure"] == 0, calls
+    tls_provider.answer(Answer(body=b"to the end", headers={"Content-Length": "10"}, close="after"))
+    assert client.ask(url, "m", "close") == TOLD[200]
+    assert breaker_env.calls(key)["success"] == 1
+
+
+@pytest.mark.parametrize("name", [name for name in TLS if TLS[name].kept])
+def test_kept_connections_that_the_server_closed(name, tls_provider, breaker_env, talk):
+    """Between two calls: nobody's failure, whether the client tries again by itself or not."""
+    url, key = tls_provider.url(name=NAME), tls_provider.key("m", NAME)
+    client = talk(name)
+    for _ in range(3):
+        client.ask(url)
+        tls_provider.hang_up()
+    client.ask(url)
+    calls = breaker_env.calls(key)
+    assert calls["failure"] == 0 and calls["success"] == tls_provider.count() >= 2, calls
 
 
 @pytest.mark.parametrize("name", TLS)
