@@ -133,6 +133,10 @@ static void put_head(struct out *out, const struct synthetic *s, unsigned second
         put_number(out, s->retry_after_ms);
     } else if (!s->should_retry) {
         put_text(out, "\r\nx-should-retry: false");
+        /* Cohere's SDK does not know it, and would sleep for the Retry-After inside the call,
+         * twice. This it reads first, and nobody else who obeys the line above reads it. */
+        if (s->api == API_COHERE)
+            put_text(out, "\r\nretry-after-ms: 1");
     }
     if (s->api == API_BEDROCK)
         put_text(out, s->rate_limited ? "\r\nx-amzn-errortype: ThrottlingException"

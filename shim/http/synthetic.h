@@ -20,7 +20,8 @@ struct synthetic {
     bool by_hand;            /* held open: the words say so, and no time at which it is retried */
     uint32_t retry_after_ms; /* sent as whole seconds, rounded up, never 0. `by_hand`: when to ask
                                 again, nothing is due then */
-    bool should_retry;       /* false: x-should-retry: false; true: the header is left out */
+    bool should_retry;       /* false: x-should-retry: false, of Cohere's retry-after-ms: 1 besides;
+                                true: both are left out */
     bool rate_limited;       /* 429 of a credential that was told to wait, in place of the 503; SDKs
                                 may try again: no x-should-retry at all, and retry-after-ms */
     bool with_all;           /* rate_limited: everybody is to wait there */

@@ -192,6 +192,24 @@ static void test_bedrock_names_its_exception(void **state)
     assert_header("x-amzn-errortype: ServiceUnavailableException");
 }
 
+/* Cohere's SDK knows no x-should-retry: it asks twice more, after what a retry-after-ms says or
+ * else after the Retry-After, a minute at most. */
+static void test_cohere_asks_again_at_once(void **state)
+{
+    struct synthetic s = PLAIN;
+
+    (void)state;
+    render(&s);
+    assert_null(strstr(response, "retry-after-ms"));
+    s.api = API_COHERE;
+    render(&s);
+    assert_header("retry-after-ms: 1");
+    assert_header("Retry-After: 30");
+    s.should_retry = true;
+    render(&s);
+    assert_null(strstr(response, "retry-after-ms"));
+}
+
 #define WAIT                                                                                       \
     "libbreaker: api.openai.com/gpt-4o is cooling down for this credential; the call was "         \
     "refused. Retry in 30 s"
@@ -287,6 +305,7 @@ int main(void)
         cmocka_unit_test(test_dialects),
         cmocka_unit_test(test_a_code_of_the_users),
         cmocka_unit_test(test_bedrock_names_its_exception),
+        cmocka_unit_test(test_cohere_asks_again_at_once),
         cmocka_unit_test(test_a_rate_limit),
         cmocka_unit_test(test_hostile_key),
         cmocka_unit_test(test_longest_key_and_small_buffers),
