@@ -91,7 +91,7 @@ static bool matters(const struct json_error *json)
     case MEMBER_ERROR:
         return in_object(json);
     case MEMBER_FINISH:
-        return place == PLACE_CHOICE;
+        return place == PLACE_CHOICE || place == PLACE_DELTA;
     case MEMBER_DONE:
         return place == PLACE_TOP && json->level == 1; /* of no element of a list */
     case MEMBER_TYPE:
@@ -125,7 +125,10 @@ static void read_value(struct json_error *json, bool string)
         read_kind(json);
         break;
     case MEMBER_FINISH:
-        json->seen |= string && text_is(json, SPAN_LIT("error"));
+        if (place == PLACE_CHOICE)
+            json->seen |= string && text_is(json, SPAN_LIT("error"));
+        else
+            json->ended_badly |= string && text_is(json, SPAN_LIT("ERROR"));
         break;
     case MEMBER_DONE:
         json->done |= !string && text_is(json, SPAN_LIT("true"));

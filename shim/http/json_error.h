@@ -7,7 +7,7 @@
  *   [{"error": …}]                 Gemini without alt=sse, in any element
  *   {"choices": [{"error": …}]}    OpenRouter; or a "finish_reason" of "error" in a choice
  *   {"response": {"error": …}}     OpenAI's response.failed
- *   {"delta": {"error": …}}        Cohere's message-end
+ *   {"delta": {"error": …}}        Cohere's message-end; see json_error_ended_badly()
  *   {"type": "error"}, {"object": "error"}   OpenAI's /v1/responses; an older vLLM
  * null, false, 0 and "" are no error. Whose trouble it is, the members type, code, status,
  * error_type and http_status_code tell, of the error and of the top level beside it.
@@ -37,6 +37,7 @@ struct json_error {
     bool in_name;
     bool seen;
     bool done;
+    bool ended_badly;
     struct kept_word text; /* of a name or value; lost if there is an escape in it */
 };
 
@@ -60,6 +61,12 @@ static inline bool json_error_seen(const struct json_error *json)
 static inline bool json_error_done(const struct json_error *json)
 {
     return json->done;
+}
+/* The top level's "delta" has a "finish_reason" of "ERROR": an error where the document is Cohere's
+ * message-end, and nothing elsewhere. */
+static inline bool json_error_ended_badly(const struct json_error *json)
+{
+    return json->ended_badly;
 }
 static inline enum error_kind json_error_kind(const struct json_error *json)
 {

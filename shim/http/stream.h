@@ -7,8 +7,9 @@
  *                             JSON document that tells of an error (json_error.h). Ends: data that
  *                             begins with [DONE]; events message_stop (Anthropic),
  *                             response.completed and response.incomplete (OpenAI), message-end
- *                             (Cohere). Lines end with LF, CR or CRLF; comments, a BOM and data of
- *                             many lines are read as the standard says.
+ *                             (Cohere; a failure where its delta says ERROR). Lines end with LF,
+ *                             CR or CRLF; comments, a BOM and data of many lines are read as the
+ *                             standard says.
  *   application/json          a document that tells of an error (OpenRouter; Gemini's arrays)
  *   application/x-ndjson, application/stream+json
  *                             the same, a document a line. Ends: "done": true of Ollama

@@ -54,7 +54,7 @@ static void end_event(struct stream *stream)
     struct span begin = span_of(lines->begin, lines->begin_len);
     enum meaning meaning = meaning_of(kept_word_span(&lines->event));
 
-    if (meaning == MEANS_ERROR)
+    if (meaning == MEANS_ERROR || (meaning == MEANS_END && json_error_ended_badly(&stream->json)))
         stream_fail(stream, json_error_kind(&stream->json));
     else
         stream_judge_document(stream);

@@ -126,6 +126,26 @@ static void test_errors_of_openai(void **state)
     }
 }
 
+/* /v2/chat ends as ever, and says in the end's delta that nothing good came of it. */
+static void test_errors_of_cohere(void **state)
+{
+#define END "event: message-end\ndata: {\"type\":\"message-end\",\"id\":\"c\",\"delta\":"
+    (void)state;
+    is(SSE, END "{\"error\":\"m\",\"finish_reason\":\"ERROR\"}}\n\n", STREAM_FAILURE);
+    is(SSE, END "{\"finish_reason\":\"ERROR\",\"usage\":{\"tokens\":1}}}\n\n", STREAM_FAILURE);
+    is(SSE, END "{\"finish_reason\":\"MAX_TOKENS\",\"error\":\"m\"}}\n\n", STREAM_FAILURE);
+    is(SSE, END "{\"error\":null,\"finish_reason\":\"COMPLETE\"}}\n\n", STREAM_OVER);
+    is(SSE, END "{\"finish_reason\":\"ERROR_OF_ANOTHER_KIND\"}}\n\n", STREAM_OVER);
+    is(SSE, END "{\"message\":{\"finish_reason\":\"ERROR\"}}}\n\n", STREAM_OVER);
+    is(SSE, END "\"ERROR\",\"finish_reason\":\"ERROR\"}\n\n", STREAM_OVER);
+    /* of an event that is no end the same words say nothing */
+    is_at_end(SSE,
+              "event: content-delta\ndata: {\"delta\":{\"finish_reason\":\"ERROR\"}}\n\n"
+              "data: {\"delta\":{\"finish_reason\":\"ERROR\"}}\n\n",
+              STREAM_RUNNING);
+#undef END
+}
+
 /* /v1/responses tells of an error without a member of that name, or deeper inside. */
 static void test_errors_of_responses(void **state)
 {
@@ -498,6 +518,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_errors_of_anthropic),
         cmocka_unit_test(test_errors_of_openai),
+        cmocka_unit_test(test_errors_of_cohere),
         cmocka_unit_test(test_errors_of_responses),
         cmocka_unit_test(test_errors_of_openrouter),
         cmocka_unit_test(test_errors_of_gemini),
