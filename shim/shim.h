@@ -190,7 +190,11 @@ bool shim_head(struct shim_call *call, unsigned status, struct span type, struct
  * no more are needed. Harmless without shim_head. */
 bool shim_watch(struct shim_call *call, struct span bytes);
 
-/* The same where the program may put off bytes that it is shown, and be shown them again: what
+/* Did the body tell of an error? Nothing that follows tells otherwise: the call may be settled
+ * without waiting for its end. */
+bool shim_told_error(const struct shim_call *call);
+
+/* As shim_watch where the program may put off bytes that it is shown, and be shown them again: what
  * becomes of the call with them, to be said to shim_watch_taken() once it will not be. */
 #define SHIM_WATCHED_SIZE 272
 struct shim_watched {

@@ -171,6 +171,15 @@ static void take_head(struct shim_flow *flow, struct shim_exchange *exchange)
     }
 }
 
+/* An error that the body tells of counts at once: a program that has heard it may leave the rest
+ * unread, and the connection to its garbage collector. */
+static void watch(struct shim_flow *flow, struct shim_exchange *exchange, struct span payload)
+{
+    flow->watches = shim_watch(&exchange->call, payload);
+    if (!flow->watches && shim_told_error(&exchange->call))
+        flow_settle(flow, exchange, END_COMPLETE, PHASE_BODY);
+}
+
 static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchange,
                            struct span bytes)
 {
@@ -190,7 +199,7 @@ static size_t receive_some(struct shim_flow *flow, struct shim_exchange *exchang
     } else {
         taken = http_body_feed(&flow->response_body, bytes, &payload);
         if (flow->watches && payload.len > 0)
-            flow->watches = shim_watch(&exchange->call, payload);
+            watch(flow, exchange, payload);
         if (flow->response_body.state == HTTP_BODY_ALIEN) {
             flow_settle(flow, exchange, END_BROKEN, PHASE_BODY);
             flow_lose(flow);

@@ -139,6 +139,26 @@ bool shim_watch(struct shim_call *shim_call, struct span bytes)
     return feed(call, &call->body, bytes);
 }
 
+bool shim_told_error(const struct shim_call *shim_call)
+{
+    const struct call *call = call_of_const(shim_call);
+
+    if (!shim_watches(shim_call) || !reads_stream(call))
+        return false;
+    switch (stream_state(&call->body.stream)) {
+    case STREAM_FAILURE:
+    case STREAM_CALLER:
+    case STREAM_RATE:
+    case STREAM_QUOTA:
+        return true;
+    case STREAM_BLIND:
+    case STREAM_RUNNING:
+    case STREAM_OVER:
+        break;
+    }
+    return false;
+}
+
 void shim_watch_ahead(const struct shim_call *shim_call, struct span bytes,
                       struct shim_watched *watched)
 {

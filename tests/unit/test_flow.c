@@ -13,6 +13,10 @@
 #define OK          "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 #define FAILED      "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
 
+#define EVENTS  "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"
+#define STREAM  EVENTS "\r\n"
+#define CHUNKED EVENTS "Transfer-Encoding: chunked\r\n\r\n"
+
 static struct shim_flow flow;
 static struct shim_call nothing_yet;
 
@@ -267,6 +271,30 @@ static void body_ends(void)
 }
 
 /* A kept connection that the peer had closed when the next request came is nobody's failure. */
+/* What a stream said of its call holds however it goes on: programs that have heard it leave the
+ * rest unread, and the connection to their garbage collector. */
+static void body_an_error_counts_when_it_is_there(void)
+{
+    begin();
+    exchange(CHAT("s"), STREAM "data: {\"choices\":[]}\n\n");
+    CHECK(totals_of("gpu1:8000/s").failure == 0);
+    answer("data: {\"error\":{\"type\":\"server_error\"}}\n\n");
+    CHECK(totals_of("gpu1:8000/s").failure == 1);
+    answer("data: [DONE]\n\n");
+    shim_flow_end(&flow, SHIM_FLOW_RESET);
+    CHECK(totals_of("gpu1:8000/s").failure == 1);
+
+    /* on a kept connection the next call is another */
+    begin();
+    exchange(CHAT("t"), CHUNKED "21\r\ndata: {\"error\":{\"code\":400}}\n\n\n\n\n\r\n");
+    CHECK(totals_of("gpu1:8000/t").neutral == 1);
+    answer("0\r\n\r\n");
+    exchange(CHAT("t"), OK);
+    CHECK(totals_of("gpu1:8000/t").neutral == 1);
+    CHECK(totals_of("gpu1:8000/t").success == 1);
+    shim_flow_end(&flow, SHIM_FLOW_CLOSE);
+}
+
 static void body_stale_connections(void)
 {
     begin();
@@ -530,6 +558,7 @@ IN_CHILD(short_writes, "")
 IN_CHILD(earlier_requests_leave_and_are_answered, "")
 IN_CHILD(pipelined_up_to_a_bound, "")
 IN_CHILD(ends, "")
+IN_CHILD(an_error_counts_when_it_is_there, "")
 IN_CHILD(stale_connections, "")
 IN_CHILD(hangs_by_age, "")
 IN_CHILD(what_is_not_followed, "")
@@ -554,6 +583,7 @@ int main(void)
         cmocka_unit_test(test_earlier_requests_leave_and_are_answered),
         cmocka_unit_test(test_pipelined_up_to_a_bound),
         cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_an_error_counts_when_it_is_there),
         cmocka_unit_test(test_stale_connections),
         cmocka_unit_test(test_hangs_by_age),
         cmocka_unit_test(test_what_is_not_followed),
