@@ -62,7 +62,7 @@ LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKE
                $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
 
 .PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind bench \
-        install clean format unit stress benches fuzzers linked
+        install clean format unit stress benches fuzzers linked sdks
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libbreaker.so $(BUILD)/breaker
@@ -130,6 +130,10 @@ benches: $(BENCH)
 fuzzers: $(FUZZ)
 linked: $(LINKED) $(BUILD)/tests/linked/server $(BUILD)/breaker
 
+# The providers' own SDKs, which tests/preload/sdk runs. Most of it is waiting for the registry.
+sdks:
+	@PYTHON=$(PYTHON) scripts/sdks $(BUILD)/sdk
+
 # --- the README's two commands -------------------------------------------------------------------
 
 demo:
@@ -139,7 +143,7 @@ demo:
 
 check:
 	@scripts/deps check
-	@$(MAKE) --no-print-directory -j2 DEVELOPER=1 all unit stress benches
+	@$(MAKE) --no-print-directory -j3 DEVELOPER=1 sdks all unit stress benches
 	@$(MAKE) --no-print-directory check-static
 	@$(MAKE) --no-print-directory check-cross
 	@$(MAKE) --no-print-directory check-unit
@@ -231,4 +235,4 @@ clean:
 format:
 	clang-format -i $(shell git ls-files 'shim/*.[ch]' 'preload/*.[ch]' 'tests/*.[ch]')
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) -path $(BUILD)/sdk -prune -o -name '*.d' -print 2>/dev/null)
