@@ -3,9 +3,9 @@ of its model, up to the first "-":
 
     healthy     the answer "hello", whole or as a stream
     500, 503, … that status with the provider's own error
-    429         … and to come back in half a minute
-    broken      a 200 stream that says part of it, then an error event of the provider's own
-    cut         a 200 stream whose connection is closed in the middle
+    429         … and when to come back
+    broken      the answer, or a 200 stream that says part of it, then an error event of the provider's own
+    cut         the answer, or a 200 stream whose connection is closed in the middle
     hang        nothing, ever
 """
 
@@ -210,9 +210,9 @@ def wants_stream(request):
     return json.loads(request.body).get("stream") is True or "stream" in path.rsplit("/", 1)[-1]
 
 
-def error_head(api, status):
+def error_head(api, status, pause):
     """Errors ask to be retried after a millisecond: SDKs with retries of their own would pause."""
-    head = {"Retry-After": "30"} if status == 429 else {"retry-after-ms": "1"}
+    head = {"Retry-After": pause} if status == 429 else {"retry-after-ms": "1"}
     if isinstance(api, Converse):
         head["x-amzn-errortype"] = "ThrottlingException" if status == 429 else "ServiceUnavailableException"
     return head
@@ -220,6 +220,7 @@ def error_head(api, status):
 
 class ApiProvider(Provider):
     healed = False  # every model is healthy
+    pause = "30"  # the Retry-After of a 429
 
     def _choose(self, request):
         for pattern, api in APIS:
@@ -232,17 +233,18 @@ class ApiProvider(Provider):
             request.model = unquote(found[1])
         if request.headers.get("host", "").startswith("api.mistral.ai"):
             api = Mistral()
-        state = "healthy" if self.healed else request.model.partition("-")[0]
-        return self.answer_of(api, state, wants_stream(request))
+        return self.answer_of(api, self.state_of(request.model), wants_stream(request))
+
+    def state_of(self, model):
+        return "healthy" if self.healed else model.partition("-")[0]
 
     def answer_of(self, api, state, stream):
         if state == "hang":
             return Answer(hang=True)
         if state.isdigit():
             status = int(state)
-            return Answer(status, error_head(api, status), json.dumps(api.error(status)).encode())
+            return Answer(status, error_head(api, status, self.pause), json.dumps(api.error(status)).encode())
         if not stream:
-            assert state == "healthy", state
             return Answer(200, body=json.dumps(api.whole()).encode())
         head = {"Content-Type": FRAMES if isinstance(api, Converse) else EVENTS}
         body = b"".join(api.broken() if state == "broken" else api.stream())
