@@ -81,6 +81,7 @@ struct sock_conn {
     enum sock_end how;
     uint64_t drained; /* in memory: of `seen`, so much the layer above had made something of when it
                          asked for more; `over`, the rest is still to come */
+    uint64_t seen_before;  /* tied: of `seen`, what was there when the program last wrote */
     _Atomic uint64_t seen; /* bytes that the program read by our hooks. Relaxed; without the lock
                               where it is quiet */
     uint64_t started_ns;   /* CLOCK_MONOTONIC of the connect */

@@ -195,6 +195,7 @@ struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, si
             write.conn = conn;
             write.generation = tie->generation;
             write.fd = tie->fd;
+            conn->seen_before = atomic_load_explicit(&conn->seen, memory_order_relaxed);
             shim_flow_send_begin(&conn->flow->flow);
         }
         sock_write_show(&write, buf, size);
@@ -259,8 +260,8 @@ static void receive(struct sock_tie *tie, const void *buf, size_t size)
 
     if (!conn)
         return;
-    if (shim_flow_is_late(&conn->flow->flow)) /* or the program looks for it late */
-        shim_flow_lay(&conn->flow->flow, sock_socket_idle_ns(tie->fd));
+    if (shim_flow_is_late(&conn->flow->flow)) /* or it was asked late, or looked for */
+        sock_watch_look_closer(conn, tie->fd, conn->seen_before);
     shim_flow_received(&conn->flow->flow, span_of(buf, size));
     if (conn->flow->flow.state == SHIM_FLOW_LOST) {
         sock_conn_let_go(conn, tie->fd, SOCK_END_DROP);

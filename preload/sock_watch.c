@@ -285,10 +285,9 @@ static const char *first_byte(const struct iovec *parts, size_t count)
     return parts[i].iov_base;
 }
 
-/* The first byte of an answer seems to be late, and is among the last `len` that were seen. */
-static void look_closer(struct sock_conn *conn, int fd, size_t len)
+void sock_watch_look_closer(struct sock_conn *conn, int fd, uint64_t seen)
 {
-    struct sock_lull lull = sock_socket_lull(fd, conn->seen - len);
+    struct sock_lull lull = sock_socket_lull(fd, seen);
 
     shim_flow_left(&conn->flow->flow, lull.left_ns);
     shim_flow_lay(&conn->flow->flow, lull.came_ns);
@@ -320,7 +319,7 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
             return;
     } else {
         if (shim_flow_is_late(&conn->flow->flow)) /* or it was asked late, or looked for */
-            look_closer(conn, fd, len);
+            sock_watch_look_closer(conn, fd, conn->seen - len);
         show_received(conn, parts, count, len);
         if (conn->flow->flow.state == SHIM_FLOW_LOST && !sock_conn_unfollow(conn, fd))
             return;

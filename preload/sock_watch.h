@@ -66,6 +66,10 @@ ssize_t sock_write_done(const struct sock_write *write, ssize_t result);
  * connect, or when it was done matters. */
 void sock_watch_note_write(const struct sock_write *write, ssize_t result, int error);
 
+/* The first byte of an answer seems to be late: was it asked for late, or looked for? `seen`: of
+ * the peer's bytes, those that were there before. Asks the kernel. */
+void sock_watch_look_closer(struct sock_conn *conn, int fd, uint64_t seen);
+
 /* A read under way: whose it is, as it begins. */
 struct sock_read {
     struct sock_conn *conn; /* NULL: it passes unwatched */
