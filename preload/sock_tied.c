@@ -22,8 +22,9 @@ static bool tie_conn(struct sock_tie *tie, struct sock_conn *conn, int fd)
     atomic_store_explicit(&conn->tied, true, memory_order_relaxed);
     if (!conn->judged)
         atomic_store_explicit(&conn->quiet, true, memory_order_relaxed);
-    *tie =
-        (struct sock_tie){conn, atomic_load_explicit(&conn->generation, memory_order_relaxed), fd};
+    tie->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+    atomic_store_explicit(&tie->fd, fd, memory_order_relaxed);
+    atomic_store_explicit(&tie->conn, conn, memory_order_relaxed);
     return true;
 }
 
@@ -81,7 +82,7 @@ bool sock_tied_by_descriptor(struct sock_tie *tie, int fd, struct span name)
         }
     });
     if (!tied)
-        tie->conn = NULL;
+        sock_tied_forget(tie);
     return tied;
 }
 
@@ -115,32 +116,40 @@ bool sock_tied_by_random(struct sock_tie *tie, const unsigned char random[SOCK_H
 /* --- the layer's side ---------------------------------------------------------------------------
  */
 
+static int fd_of(const struct sock_tie *tie)
+{
+    return atomic_load_explicit(&tie->fd, memory_order_relaxed);
+}
+
 /* The descriptor was closed, and others may still lead there. -1: none. */
-static int another_descriptor(const struct sock_tie *tie)
+static int another_descriptor(const struct sock_conn *conn, unsigned generation)
 {
     int fd = -1;
 
-    if (atomic_load_explicit(&tie->conn->generation, memory_order_relaxed) == tie->generation)
+    if (atomic_load_explicit(&conn->generation, memory_order_relaxed) == generation)
         do
             fd = fdmap_next((unsigned)fd + 1, FDMAP_MAX - 1);
-        while (fd >= 0 && fdmap_get(fd) != tie->conn);
+        while (fd >= 0 && fdmap_get(fd) != conn);
     return fd;
 }
 
 /* NULL: not to be had, and so no more tied. */
 static struct sock_conn *lock(struct sock_tie *tie)
 {
-    struct sock_conn *conn = NULL;
+    struct sock_conn *conn = atomic_load_explicit(&tie->conn, memory_order_relaxed), *locked;
+    int fd = fd_of(tie);
 
-    if (tie->conn)
-        conn = sock_conn_lock_again(tie->fd, tie->conn, tie->generation);
-    if (!conn && tie->conn && fdmap_get(tie->fd) != tie->conn) {
-        tie->fd = another_descriptor(tie);
-        conn = sock_conn_lock_again(tie->fd, tie->conn, tie->generation);
-    }
     if (!conn)
-        tie->conn = NULL;
-    return conn;
+        return NULL;
+    locked = sock_conn_lock_again(fd, conn, tie->generation);
+    if (!locked && fdmap_get(fd) != conn) {
+        fd = another_descriptor(conn, tie->generation);
+        atomic_store_explicit(&tie->fd, fd, memory_order_relaxed);
+        locked = sock_conn_lock_again(fd, conn, tie->generation);
+    }
+    if (!locked)
+        sock_tied_forget(tie);
+    return locked;
 }
 
 static void note_drained(struct sock_conn *conn)
@@ -155,14 +164,14 @@ static bool follow(struct sock_tie *tie, struct span name)
 
     if (!conn)
         return false;
-    if (!sock_conn_connected(conn, tie->fd, 0))
+    if (!sock_conn_connected(conn, fd_of(tie), 0))
         return false;
     sock_carried_hear(conn);
     note_drained(conn); /* before the first request nothing of an answer can lie there */
     if (!conn->diverted)
         set_name(&conn->place, name);
     if (!sock_conn_follow(conn)) {
-        sock_conn_let_go(conn, tie->fd, SOCK_END_DROP);
+        sock_conn_let_go(conn, fd_of(tie), SOCK_END_DROP);
         return false;
     }
     shim_flow_secure(&conn->flow->flow, name.len > 0);
@@ -176,14 +185,14 @@ bool sock_tied_follow(struct sock_tie *tie, struct span name)
 
     GUARD_ERRNO(follows = follow(tie, name));
     if (!follows)
-        tie->conn = NULL;
+        sock_tied_forget(tie);
     return follows;
 }
 
 struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, size_t size)
 {
     const struct iovec part = {(void *)buf, size};
-    struct sock_write write = {.fd = tie->fd};
+    struct sock_write write = {.fd = fd_of(tie)};
     struct sock_conn *conn;
 
     if (!sock_parts_lead(&part, 1)) {
@@ -194,7 +203,7 @@ struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, si
         if ((conn = lock(tie))) {
             write.conn = conn;
             write.generation = tie->generation;
-            write.fd = tie->fd;
+            write.fd = fd_of(tie);
             conn->seen_before = atomic_load_explicit(&conn->seen, memory_order_relaxed);
             shim_flow_send_begin(&conn->flow->flow);
         }
@@ -202,7 +211,7 @@ struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, si
         sock_write_end(&write);
     });
     if (!write.conn)
-        tie->conn = NULL;
+        sock_tied_forget(tie);
     return write;
 }
 
@@ -214,7 +223,9 @@ void sock_tied_write_done(const struct sock_write *write, uint64_t sent, int err
 
 static bool is_answering(const struct sock_tie *tie)
 {
-    return tie->conn && atomic_load_explicit(&tie->conn->answering, memory_order_acquire);
+    const struct sock_conn *conn = atomic_load_explicit(&tie->conn, memory_order_relaxed);
+
+    return conn && atomic_load_explicit(&conn->answering, memory_order_acquire);
 }
 
 bool sock_tied_answer(struct sock_tie *tie, void *buf, size_t size, bool peek, size_t *got)
@@ -261,14 +272,14 @@ static void receive(struct sock_tie *tie, const void *buf, size_t size)
     if (!conn)
         return;
     if (shim_flow_is_late(&conn->flow->flow)) /* or it was asked late, or looked for */
-        sock_watch_look_closer(conn, tie->fd, conn->seen_before);
+        sock_watch_look_closer(conn, fd_of(tie), conn->seen_before);
     shim_flow_received(&conn->flow->flow, span_of(buf, size));
     if (conn->flow->flow.state == SHIM_FLOW_LOST) {
-        sock_conn_let_go(conn, tie->fd, SOCK_END_DROP);
-        tie->conn = NULL;
+        sock_conn_let_go(conn, fd_of(tie), SOCK_END_DROP);
+        sock_tied_forget(tie);
         return;
     }
-    sock_watch_leave(conn, tie->fd);
+    sock_watch_leave(conn, fd_of(tie));
 }
 
 void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size)
@@ -278,8 +289,8 @@ void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size)
 
 static void end_locked(struct sock_tie *tie, struct sock_conn *conn, enum sock_end end)
 {
-    sock_conn_end(conn, tie->fd, end);
-    tie->conn = NULL;
+    sock_conn_end(conn, fd_of(tie), end);
+    sock_tied_forget(tie);
 }
 
 void sock_tied_drained(struct sock_tie *tie)

@@ -17,12 +17,24 @@
 
 #include "sock_carried.h"
 
-/* The layer's end. Belongs to one thread at a time, as what it is part of. */
+/* The layer's end. Made by one thread; from then on one may write while another reads. What is
+ * atomic is relaxed: whoever goes by it asks under the connection's lock whether it is still the
+ * same. */
 struct sock_tie {
-    struct sock_conn *conn; /* NULL: none, or no more */
-    unsigned generation;
-    int fd; /* one that leads there */
+    _Atomic(struct sock_conn *) conn; /* NULL: none, or no more, for good */
+    atomic_int fd;                    /* one that leads there */
+    unsigned generation;              /* of conn; constant while there is one */
 };
+
+static inline bool sock_tied_has(const struct sock_tie *tie)
+{
+    return atomic_load_explicit(&tie->conn, memory_order_relaxed);
+}
+
+static inline void sock_tied_forget(struct sock_tie *tie)
+{
+    atomic_store_explicit(&tie->conn, NULL, memory_order_relaxed);
+}
 
 /* Before the handshake. `name`: whom the client will ask for; SPAN_NONE: nobody. False: it cannot
  * be had, for good. */

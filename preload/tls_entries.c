@@ -33,7 +33,7 @@ static inline struct tls_link *link_of(const struct tls_site *site, const SSL *s
 
 static inline bool wants_tie(const struct tls_link *link)
 {
-    return !link || (link->state == TLS_LINK_AWAITED && tls_link_is_live(link));
+    return !link || (tls_link_state(link) == TLS_LINK_AWAITED && tls_link_is_live(link));
 }
 
 /* The state that tells a client from a server is not there before. */

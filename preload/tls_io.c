@@ -6,7 +6,7 @@
 
 static void pass_if_lost(struct tls_link *link)
 {
-    if (!link->tie.conn)
+    if (!sock_tied_has(&link->tie))
         tls_link_pass(link);
 }
 
@@ -91,14 +91,14 @@ int tls_io_write(const struct tls_real *real, SSL *ssl, struct tls_link *link,
 {
     int result;
 
-    if (!link || link->state != TLS_LINK_FOLLOWED) {
+    if (!link || tls_link_state(link) != TLS_LINK_FOLLOWED) {
         tls_link_shake(real, ssl, link);
         link = tls_link_of(real, ssl);
         if (!link)
             return write_real(real, ssl, write, write->size, sent);
         if (!real->is_init_finished(ssl) && (result = shake_first(real, ssl, write)) <= 0)
             return result;
-        if (link->state == TLS_LINK_PASSED || !tls_link_follow(real, ssl, link))
+        if (tls_link_state(link) == TLS_LINK_PASSED || !tls_link_follow(real, ssl, link))
             return write_real(real, ssl, write, write->size, sent);
     }
     if (write->size == 0)

@@ -26,12 +26,17 @@ static int descriptor_of(const struct tls_real *real, const SSL *ssl)
     return fd >= 0 && real->get_wfd(ssl) == fd ? fd : -1;
 }
 
+static void set_state(struct tls_link *link, enum tls_link_state state)
+{
+    atomic_store_explicit(&link->state, state, memory_order_release);
+}
+
 void tls_link_pass(struct tls_link *link)
 {
-    if (link->state == TLS_LINK_AWAITED)
+    if (tls_link_state(link) == TLS_LINK_AWAITED)
         atomic_fetch_sub_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
-    link->state = TLS_LINK_PASSED;
-    link->tie.conn = NULL;
+    set_state(link, TLS_LINK_PASSED);
+    sock_tied_forget(&link->tie);
 }
 
 /* NULL: no room. */
@@ -41,9 +46,9 @@ static struct tls_link *make(const struct tls_real *real, SSL *ssl)
 
     if (!link)
         return NULL;
-    link->state = TLS_LINK_PASSED;
+    set_state(link, TLS_LINK_PASSED);
     link->process = tls_link_process;
-    link->tie.conn = NULL;
+    sock_tied_forget(&link->tie);
     atomic_store_explicit(&link->ended, false, memory_order_relaxed);
     if (real->set_ex_data(ssl, real->index, link))
         return link;
@@ -61,9 +66,9 @@ static struct tls_link *begin(const struct tls_real *real, SSL *ssl)
     fd = descriptor_of(real, ssl);
     if (fd >= 0) {
         if (sock_tied_by_descriptor(&link->tie, fd, name_of(real, ssl)))
-            link->state = TLS_LINK_TIED;
+            set_state(link, TLS_LINK_TIED);
     } else if (real->get_rbio(ssl)) {
-        link->state = TLS_LINK_AWAITED;
+        set_state(link, TLS_LINK_AWAITED);
         atomic_fetch_add_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
     }
     return link;
@@ -77,7 +82,7 @@ static void look_for(const struct tls_real *real, const SSL *ssl, struct tls_lin
         !sock_tied_by_random(&link->tie, random))
         return;
     atomic_fetch_sub_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
-    link->state = TLS_LINK_TIED;
+    set_state(link, TLS_LINK_TIED);
 }
 
 void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link)
@@ -85,7 +90,7 @@ void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link
     GUARD_ERRNO({
         if (!link)
             begin(real, ssl);
-        else if (link->state == TLS_LINK_AWAITED)
+        else if (tls_link_state(link) == TLS_LINK_AWAITED)
             look_for(real, ssl, link);
     });
 }
@@ -93,14 +98,15 @@ void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link
 bool tls_link_follow(const struct tls_real *real, SSL *ssl, struct tls_link *link)
 {
     GUARD_ERRNO({
-        if (link->state == TLS_LINK_AWAITED)
+        if (tls_link_state(link) == TLS_LINK_AWAITED)
             look_for(real, ssl, link);
-        if (link->state == TLS_LINK_TIED && sock_tied_follow(&link->tie, name_of(real, ssl)))
-            link->state = TLS_LINK_FOLLOWED;
+        if (tls_link_state(link) == TLS_LINK_TIED &&
+            sock_tied_follow(&link->tie, name_of(real, ssl)))
+            set_state(link, TLS_LINK_FOLLOWED);
         else
             tls_link_pass(link);
     });
-    return link->state == TLS_LINK_FOLLOWED;
+    return tls_link_state(link) == TLS_LINK_FOLLOWED;
 }
 
 static void end(struct tls_link *link)

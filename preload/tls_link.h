@@ -6,7 +6,9 @@
  * the link of its original along. A link is good in the process that made it only: what a child of
  * a fork inherited runs uncovered there.
  *
- * Threads: a link belongs to one thread at a time, as the SSL object does.
+ * Threads: a link belongs to one thread at a time, as the SSL object does. But programs read in one
+ * and write in another, which libssl bears more often than not: so what a followed link may come to
+ * there, the end of it above all, is atomic and looked at once.
  */
 #ifndef BREAKER_PRELOAD_TLS_LINK_H
 #define BREAKER_PRELOAD_TLS_LINK_H
@@ -23,9 +25,10 @@ enum tls_link_state {
 
 struct tls_link {
     struct sock_pooled pooled;
-    enum tls_link_state state;
-    uint32_t process;  /* tls_link_process when it was made */
-    atomic_bool ended; /* the program was told the end of our answer. Relaxed */
+    _Atomic(enum tls_link_state) state; /* release on set, acquire on read: `tie` goes with
+                                           it. Followed, it can but become passed */
+    uint32_t process;                   /* tls_link_process when it was made */
+    atomic_bool ended;                  /* the program was told the end of our answer. Relaxed */
     struct sock_tie tie;
 };
 
@@ -38,15 +41,20 @@ static inline struct tls_link *tls_link_of(const struct tls_real *real, const SS
     return real->get_ex_data(ssl, real->index);
 }
 
+static inline enum tls_link_state tls_link_state(const struct tls_link *link)
+{
+    return atomic_load_explicit(&link->state, memory_order_acquire);
+}
+
 static inline bool tls_link_is_live(const struct tls_link *link)
 {
-    return link->state != TLS_LINK_PASSED && link->process == tls_link_process;
+    return tls_link_state(link) != TLS_LINK_PASSED && link->process == tls_link_process;
 }
 
 /* Its flow is shown what it reads and writes. */
 static inline bool tls_link_follows(const struct tls_link *link)
 {
-    return link && link->state == TLS_LINK_FOLLOWED && link->process == tls_link_process;
+    return link && tls_link_state(link) == TLS_LINK_FOLLOWED && link->process == tls_link_process;
 }
 
 /* Before the handshake goes on: ties it if that can be done now. */

@@ -14,7 +14,7 @@ from tls_servers import TLS, trust
 NOT_HERE = {"duplex"}
 
 
-@pytest.mark.parametrize("name, mode", [("calls", mode) for mode in CALLS] +
+@pytest.mark.parametrize("name, mode", [("calls", mode) for mode in CALLS if mode not in NOT_HERE] +
                          [("refused", mode) for mode in REFUSED if mode not in NOT_HERE])
 @pytest.mark.time_limit(120)
 def test_programs(name, mode, tls_program, breaker_env, shut, surroundings):  # noqa: F811

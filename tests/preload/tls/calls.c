@@ -289,6 +289,31 @@ static void threads(void)
     told(80);
 }
 
+static void *read_blocked(void *ssl)
+{
+    char text[4096];
+
+    MUST(SSL_read(ssl, text, sizeof text) > 0);
+    return NULL;
+}
+
+/* One thread reads while another writes what is no HTTP that we know, with which we let go: full
+ * duplex, as WebSockets have it. */
+static void duplex(void)
+{
+    static const char text[] = "POST / HTTP/9.9\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    SSL *ssl = shaken();
+    pthread_t thread;
+
+    told(ssl_call(ssl, "m"));
+    MUST(pthread_create(&thread, NULL, read_blocked, ssl) == 0);
+    while (!sleeps_in_read())
+        usleep(1000);
+    ssl_write_all(ssl, text, sizeof text - 1);
+    pthread_join(thread, NULL);
+    ssl_end(ssl);
+}
+
 static void pipelined(void)
 {
     SSL *ssl = shaken();
@@ -484,6 +509,7 @@ static const struct mode modes[] = {
     {"forked", forked},
     {"inherited", inherited},
     {"threads", threads},
+    {"duplex", duplex},
     {"pipelined", pipelined},
     {"server-side", server_side},
     {"nothing", nothing},

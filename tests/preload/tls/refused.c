@@ -163,26 +163,6 @@ static void *read_blocked(void *argument)
     return NULL;
 }
 
-static bool sleeps_in_read(void)
-{
-    DIR *tasks = opendir("/proc/self/task");
-    struct dirent *task;
-    bool found = false;
-
-    while ((task = readdir(tasks))) {
-        char path[300], text[64] = "";
-        if (atoi(task->d_name) == 0 || atoi(task->d_name) == getpid())
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%s/syscall", task->d_name);
-        int fd = open(path, O_RDONLY);
-        found = found ||
-                (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strncmp(text, "0 ", 2) == 0);
-        close(fd);
-    }
-    closedir(tasks);
-    return found;
-}
-
 /* A read that is under way when a write is refused: full duplex, which libssl does not promise and
  * programs rely on. */
 static void duplex(void)
