@@ -12,8 +12,7 @@
 #include <limits.h>
 #include <string.h>
 
-#define TLS_HOOK(type, failure, name, parameters, arguments)                                       \
-    TAIL_FUNCTION type SSL_##name parameters;
+#define TLS_HOOK(type, name, parameters) TAIL_FUNCTION type SSL_##name parameters;
 #include "hooks.def"
 
 /* Defines `site` and `real`. What no library is found for fails. */
@@ -257,7 +256,7 @@ void *tls_entry(const char *name)
         const char *name;
         void *address;
     } entries[] = {
-#define TLS_HOOK(type, failure, name, parameters, arguments) {"SSL_" #name, (void *)SSL_##name},
+#define TLS_HOOK(type, name, parameters) {"SSL_" #name, (void *)SSL_##name},
 #include "hooks.def"
     };
 

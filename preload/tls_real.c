@@ -79,7 +79,7 @@ static void fill(struct library *library)
 {
     struct tls_real *real = &library->real;
 
-#define TLS_HOOK(type, failure, name, parameters, arguments)                                       \
+#define TLS_HOOK(type, name, parameters)                                                           \
     real->name = (type(*) parameters)own_symbol(library, "SSL_" #name);
 #define TLS_REAL(type, name, parameters)                                                           \
     real->name = (type(*) parameters)own_symbol(library, "SSL_" #name);

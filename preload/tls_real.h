@@ -41,9 +41,9 @@ typedef void tls_free_function(void *parent, void *data, void *all, int index, l
 
 /* One libssl: its own functions. */
 struct tls_real {
-#define TLS_HOOK(type, failure, name, parameters, arguments) type(*name) parameters;
-#define TLS_REAL(type, name, parameters)                     type(*name) parameters;
-#define TLS_CRYPTO(type, name, parameters)                   type(*name) parameters;
+#define TLS_HOOK(type, name, parameters)   type(*name) parameters;
+#define TLS_REAL(type, name, parameters)   type(*name) parameters;
+#define TLS_CRYPTO(type, name, parameters) type(*name) parameters;
 #include "hooks.def"
     int index; /* of our ex_data in its SSLs */
 };
