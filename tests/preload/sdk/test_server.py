@@ -99,9 +99,9 @@ def service(sdk_python, breaker_env, moody, names, named, authority, open_direct
         os.chown(open_directory / "shm", NOBODY, NOBODY)
         options = ["--user", NOBODY, "--group", NOBODY]
     breaker_env.ini = open_directory / "breaker.ini"
-    breaker_env.configure(TARGETS.format(host=moody.key(name=host)), open_seconds=0.5, hang_after=0.2)
+    breaker_env.configure(TARGETS.format(host=moody.key(name=host)), open_seconds=0.5, hang_after=0.5)
     breaker_env.ini.chmod(0o644)
-    environment = {**dict.fromkeys(trust(authority), str(ca)), "PROVIDER": moody.url("", host), "PROVIDER_TIMEOUT": "0.4",
+    environment = {**dict.fromkeys(trust(authority), str(ca)), "PROVIDER": moody.url("", host), "PROVIDER_TIMEOUT": "1",
                    "BREAKER_TABLE": str(open_directory / "shm" / "table"), "BREAKER_CONFIG": str(breaker_env.ini)}
     command = [sdk_python, "-m", "gunicorn", "-k", "uvicorn_worker.UvicornWorker", "--preload", "--workers", WORKERS,
                *options, "--worker-tmp-dir", open_directory, "--graceful-timeout", 10, "--log-level", "warning",
