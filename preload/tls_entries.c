@@ -17,7 +17,7 @@
 
 /* Defines `site` and `real`. What no library is found for fails. */
 #define FIND(name, failure)                                                                        \
-    const struct tls_site *site = tls_site_of(__builtin_return_address(0));                        \
+    const struct tls_site *site = tls_site_of(__builtin_return_address(0), ssl);                   \
     const struct tls_real *real = site->real;                                                      \
     if (!real || !real->name)                                                                      \
     return failure

@@ -14,6 +14,9 @@
 /* A libssl is known by its SSL_read. */
 #define PROBE "SSL_read"
 
+/* Which word of an SSL its method is: the second, since 3.2 the fourth. */
+#define METHOD_AT_MOST 3
+
 static const char *const versions[] = {"OPENSSL_3.0.0", "OPENSSL_1_1_0", "OPENSSL_1_1_1"};
 
 struct library {
@@ -159,7 +162,28 @@ static struct library *library_of(void *probe)
     }
 }
 
-static struct library *search(const void *caller)
+/* The libssl that the address lies in. */
+static struct library *library_around(const void *address)
+{
+    void *hold = object_hold(address);
+    struct library *library = hold ? library_of(real_libc_dlsym()(hold, PROBE)) : NULL;
+
+    object_release(hold);
+    return library && object_holds(&library->range, address) ? library : NULL;
+}
+
+/* Among its first words is its method: a table of the library that made it. */
+static struct library *owner_of(const SSL *ssl)
+{
+    const void *const *words = (const void *const *)ssl;
+    struct library *owner = NULL;
+
+    for (int i = 1; i <= METHOD_AT_MOST && !owner && !guard_is_nowhere(ssl); i++)
+        owner = library_around(words[i]);
+    return owner;
+}
+
+static struct library *search(const void *caller, const SSL *ssl)
 {
     void *hold = object_hold(caller);
     struct library *found = NULL;
@@ -167,6 +191,8 @@ static struct library *search(const void *caller)
     /* It sees who called us, and decides for itself. */
     if (real_sock_other_decides)
         found = library_of(behind_us(PROBE));
+    if (!found)
+        found = owner_of(ssl);
     if (!found)
         found = library_of(bound(hold, PROBE));
     if (found && !found->real.get_ex_data && !real_sock_other_decides)
@@ -210,7 +236,7 @@ static const struct tls_site *remember(const struct tls_site *site, const void *
     return &remembered[at];
 }
 
-const struct tls_site *tls_site_search(const void *caller)
+const struct tls_site *tls_site_search(const void *caller, const SSL *ssl)
 {
     static const struct tls_site nowhere = {.passes = true};
     struct library *library;
@@ -218,7 +244,7 @@ const struct tls_site *tls_site_search(const void *caller)
 
     GUARD_ERRNO({
         real_fork_hold();
-        library = search(caller);
+        library = search(caller, ssl);
         real_fork_release();
         dlerror(); /* our misses are not the application's */
     });
@@ -230,13 +256,9 @@ const struct tls_site *tls_site_search(const void *caller)
 
 static bool serves(void *real)
 {
-    struct library *library, *none = NULL;
-    void *hold = object_hold(real);
-    void *probe = hold ? real_libc_dlsym()(hold, PROBE) : NULL;
+    struct library *library = library_around(real), *none = NULL;
 
-    library = library_of(probe);
-    object_release(hold);
-    if (!library || !object_holds(&library->range, real))
+    if (!library)
         return false;
     return atomic_compare_exchange_strong_explicit(&general, &none, library, memory_order_acq_rel,
                                                    memory_order_acquire) ||

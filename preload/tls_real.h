@@ -4,10 +4,12 @@
  *
  * Several may be in one process (a wheel brings its own beside the system's), and most are loaded
  * RTLD_LOCAL, so behind us in the global scope there may be none, or another (FIELD-NOTES 1.18).
- * The search goes by the object that the call comes from: what its own dependencies define, but in
- * the global scope the same version comes first. Whoever got our entry by dlsym needs no libssl;
- * such calls go to the one library that the entries are given out for. What was found is kept for
- * each place that calls: a few ns.
+ * The search goes by the SSL object, whose method is a table of the library that made it: the place
+ * that calls may be far from any libssl (wrappers that end in a jump into it, called by a program
+ * or by code that a JIT made). Where that says nothing, by the object that the call comes from:
+ * what its own dependencies define, but in the global scope the same version comes first. Whoever
+ * got our entry by dlsym needs no libssl; such calls go to the one library that the entries are
+ * given out for. What was found is kept for each place that calls: a few ns.
  *
  * No header of OpenSSL: what is used of it is the same in 1.1 and 3, and declared here and in
  * hooks.def. A function that a libssl lacks is NULL.
@@ -68,10 +70,10 @@ static inline unsigned tls_site_slot(const void *caller, unsigned probe)
 }
 
 /* Searches. Takes the loader's locks and may call malloc. Keeps errno and dlerror(). */
-const struct tls_site *tls_site_search(const void *caller);
+const struct tls_site *tls_site_search(const void *caller, const SSL *ssl);
 
-/* Of a return address. Never NULL. */
-static inline const struct tls_site *tls_site_of(const void *caller)
+/* Of a return address, and the object that the call is about. Never NULL. */
+static inline const struct tls_site *tls_site_of(const void *caller, const SSL *ssl)
 {
     for (unsigned i = 0; i < TLS_PROBES; i++) {
         const struct tls_site *site =
@@ -81,7 +83,7 @@ static inline const struct tls_site *tls_site_of(const void *caller)
         if (site->caller == caller)
             return site;
     }
-    return tls_site_search(caller);
+    return tls_site_search(caller, ssl);
 }
 
 /* May dlsym() answer with an entry of ours in place of `real`, a function of some libssl? Only

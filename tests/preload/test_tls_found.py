@@ -57,6 +57,21 @@ def test_plugins(host, plugin, told, built, bundled, breaker_env, shut):  # noqa
     assert words_of(breaker_env.run(*command, "shut", env=where)) == [word.replace("200", "503") for word in told]
 
 
+@pytest.mark.parametrize("libraries", [["-l:libss1.so.3", "-l:libcrypt0.so.3"], ["-lssl", "-lcrypto"]],
+                         ids=["bundled", "system"])
+def test_calls_that_jump(libraries, compile_c, bundled, breaker_env, shut):  # noqa: F811
+    """By wrappers that end in a jump into libssl: the place that calls, as far as we see, knows of no libssl."""
+    flags = ("-I", TLS, "-I", TLS.with_name("sock"), "-w", "-O2")
+    host = compile_c(TLS / "tailing.c", *flags, "-ldl", name="tailing")
+    plugin = compile_c(TLS / "tailing.c", *flags, "-DPLUGIN", "-shared", "-fPIC", "-L", bundled, *libraries,
+                       name="tailing-plugin")
+    command, where = (host, plugin, shut.port), {"LD_LIBRARY_PATH": str(bundled)}
+    assert words_of(breaker_env.run_bare(*command, "m", env=where)) == \
+        words_of(breaker_env.run(*command, "m", env=where)) == ["200"] * 2
+    assert count(breaker_env, shut) == 2
+    assert words_of(breaker_env.run(*command, "shut", env=where)) == ["503", "0"]
+
+
 def test_two_in_one_process(bundled, breaker_env, shut):  # noqa: F811
     """Python's own, and after it one by name: the same, or a bundled one."""
     code = ("import http.client, ssl, sys, runpy; "
