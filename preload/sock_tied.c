@@ -23,6 +23,7 @@ static bool tie_conn(struct sock_tie *tie, struct sock_conn *conn, int fd)
     if (!conn->judged)
         atomic_store_explicit(&conn->quiet, true, memory_order_relaxed);
     tie->generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
+    tie->in_memory = false;
     atomic_store_explicit(&tie->fd, fd, memory_order_relaxed);
     atomic_store_explicit(&tie->conn, conn, memory_order_relaxed);
     return true;
@@ -97,6 +98,7 @@ static bool tie_if_it_is(struct sock_tie *tie, int fd, const unsigned char *rand
     tied = atomic_load_explicit(&conn->hello, memory_order_relaxed) &&
            memcmp(conn->random, random, SOCK_HELLO_RANDOM) == 0 && tie_conn(tie, conn, fd);
     conn->in_memory = conn->in_memory || tied;
+    tie->in_memory = tied;
     if (tied && atomic_load_explicit(&conn->seen, memory_order_relaxed) > 0)
         sock_carried_hear(conn);
     sock_conn_unlock(conn);
@@ -265,7 +267,13 @@ bool sock_tied_answer_left(struct sock_tie *tie, size_t *left)
     return ours;
 }
 
-static void receive(struct sock_tie *tie, const void *buf, size_t size)
+static void end_locked(struct sock_tie *tie, struct sock_conn *conn, enum sock_end end)
+{
+    sock_conn_end(conn, fd_of(tie), end);
+    sock_tied_forget(tie);
+}
+
+static void receive(struct sock_tie *tie, const void *buf, size_t size, bool drained)
 {
     struct sock_conn *conn = lock(tie);
 
@@ -279,18 +287,17 @@ static void receive(struct sock_tie *tie, const void *buf, size_t size)
         sock_tied_forget(tie);
         return;
     }
-    sock_watch_leave(conn, fd_of(tie));
+    if (drained)
+        note_drained(conn);
+    if (drained && conn->over)
+        end_locked(tie, conn, conn->how);
+    else
+        sock_watch_leave(conn, fd_of(tie));
 }
 
-void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size)
+void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size, bool drained)
 {
-    GUARD_ERRNO(receive(tie, buf, size));
-}
-
-static void end_locked(struct sock_tie *tie, struct sock_conn *conn, enum sock_end end)
-{
-    sock_conn_end(conn, fd_of(tie), end);
-    sock_tied_forget(tie);
+    GUARD_ERRNO(receive(tie, buf, size, drained));
 }
 
 void sock_tied_drained(struct sock_tie *tie)

@@ -24,6 +24,7 @@ struct sock_tie {
     _Atomic(struct sock_conn *) conn; /* NULL: none, or no more, for good */
     atomic_int fd;                    /* one that leads there */
     unsigned generation;              /* of conn; constant while there is one */
+    bool in_memory; /* the program carries the records between the layer and there; as constant */
 };
 
 static inline bool sock_tied_has(const struct sock_tie *tie)
@@ -56,9 +57,10 @@ bool sock_tied_answer(struct sock_tie *tie, void *buf, size_t size, bool peek, s
 /* The same, of what is left of it. */
 bool sock_tied_answer_left(struct sock_tie *tie, size_t *left);
 
-void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size);
-/* What the layer has was read, and it asks for more. If the descriptor has ended nothing comes,
- * though the layer cannot know: ends the connection. */
+/* `drained`: the layer has nothing more. If the descriptor has ended nothing comes, though the
+ * layer cannot know: ends the connection. */
+void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size, bool drained);
+/* The same of a layer that asks for more. */
 void sock_tied_drained(struct sock_tie *tie);
 /* Ends it for the layer: the descriptor is not looked at any more. Harmless where there is none. */
 void sock_tied_end(struct sock_tie *tie, enum sock_end end);

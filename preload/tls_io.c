@@ -4,6 +4,8 @@
 #define REASON_OF(code)       ((code)&0x7fffff)
 #define REASON_UNEXPECTED_END 294
 
+#define BIO_MEMORY 0x401 /* BIO_TYPE_MEM */
+
 static void pass_if_lost(struct tls_link *link)
 {
     if (!sock_tied_has(&link->tie))
@@ -136,6 +138,16 @@ static int tell(const struct tls_real *real, SSL *ssl, struct tls_link *link,
     return 0;
 }
 
+/* Records that go through memory BIOs: has it made all that it can of those that it was given? Not
+ * every program reads until it is told so, some ask (uvloop). */
+static bool is_drained(const struct tls_real *real, const SSL *ssl, const struct tls_link *link)
+{
+    void *bio = link->tie.in_memory ? real->get_rbio(ssl) : NULL;
+
+    return bio && real->BIO_method_type(bio) == BIO_MEMORY && real->BIO_ctrl_pending(bio) == 0 &&
+           real->pending(ssl) == 0;
+}
+
 static void note_failure(const struct tls_real *real, const SSL *ssl, struct tls_link *link,
                          int result, int error)
 {
@@ -171,7 +183,7 @@ int tls_io_read(const struct tls_real *real, SSL *ssl, struct tls_link *link,
     result = read_real(real, ssl, read, got);
     error = errno;
     if (result > 0 && !read->peek) {
-        sock_tied_received(&link->tie, read->buf, *got);
+        sock_tied_received(&link->tie, read->buf, *got, is_drained(real, ssl, link));
     } else if (result <= 0 && read->size > 0 &&
                sock_tied_answer(&link->tie, read->buf, read->size, read->peek, got)) {
         /* A request was refused while this read waited: what it met with is our doing. */

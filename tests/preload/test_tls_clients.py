@@ -125,6 +125,45 @@ def test_answers_that_break_off(name, version, tls_provider, breaker_env, talk):
     assert breaker_env.calls(key)["success"] == 1
 
 
+# As uvloop does: it asks whether there is more, and never reads in vain.
+ASKING = """
+import socket, ssl, sys
+port, ca = int(sys.argv[1]), sys.argv[2]
+incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+tls = ssl.create_default_context(cafile=ca).wrap_bio(incoming, outgoing, server_hostname="localhost")
+plain = socket.create_connection(("localhost", port))
+while True:
+    try:
+        tls.do_handshake()
+        break
+    except ssl.SSLWantReadError:
+        plain.sendall(outgoing.read())
+        incoming.write(plain.recv(65536))
+body = b'{"model": "m"}'
+tls.write(b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: localhost\\r\\nContent-Length: %d\\r\\n\\r\\n%s" % (len(body), body))
+plain.sendall(outgoing.read())
+while records := plain.recv(65536):
+    incoming.write(records)
+    while incoming.pending or tls.pending():
+        try:
+            if not tls.read(100):
+                break
+        except ssl.SSLWantReadError:
+            break
+plain.close()
+"""
+
+
+@pytest.mark.parametrize("how, counted", [("mid-body", (0, 1)), ("after", (1, 0))])
+def test_memory_that_is_asked(how, counted, tls_provider, breaker_env, authority):
+    """What became of an answer is known by its last byte, though nobody asks the layer for another."""
+    tls_provider.answer(Answer(body=b"x" * 50_000, close=how))
+    done = breaker_env.run(PYTHON, "-c", ASKING, tls_provider.port, authority.ca)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    calls = breaker_env.calls(tls_provider.key("m", NAME))
+    assert (calls["success"], calls["failure"]) == counted, calls
+
+
 @pytest.mark.parametrize("name", [name for name in TLS if TLS[name].kept])
 def test_kept_connections_that_the_server_closed(name, tls_provider, breaker_env, talk):
     """Between two calls: nobody's failure, whether the client tries again by itself or not."""
