@@ -118,11 +118,6 @@ bool sock_tied_by_random(struct sock_tie *tie, const unsigned char random[SOCK_H
 /* --- the layer's side ---------------------------------------------------------------------------
  */
 
-static int fd_of(const struct sock_tie *tie)
-{
-    return atomic_load_explicit(&tie->fd, memory_order_relaxed);
-}
-
 /* The descriptor was closed, and others may still lead there. -1: none. */
 static int another_descriptor(const struct sock_conn *conn, unsigned generation)
 {
@@ -139,7 +134,7 @@ static int another_descriptor(const struct sock_conn *conn, unsigned generation)
 static struct sock_conn *lock(struct sock_tie *tie)
 {
     struct sock_conn *conn = atomic_load_explicit(&tie->conn, memory_order_relaxed), *locked;
-    int fd = fd_of(tie);
+    int fd = sock_tied_descriptor(tie);
 
     if (!conn)
         return NULL;
@@ -166,14 +161,14 @@ static bool follow(struct sock_tie *tie, struct span name)
 
     if (!conn)
         return false;
-    if (!sock_conn_connected(conn, fd_of(tie), 0))
+    if (!sock_conn_connected(conn, sock_tied_descriptor(tie), 0))
         return false;
     sock_carried_hear(conn);
     note_drained(conn); /* before the first request nothing of an answer can lie there */
     if (!conn->diverted)
         set_name(&conn->place, name);
     if (!sock_conn_follow(conn)) {
-        sock_conn_let_go(conn, fd_of(tie), SOCK_END_DROP);
+        sock_conn_let_go(conn, sock_tied_descriptor(tie), SOCK_END_DROP);
         return false;
     }
     shim_flow_secure(&conn->flow->flow, name.len > 0);
@@ -194,7 +189,7 @@ bool sock_tied_follow(struct sock_tie *tie, struct span name)
 struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, size_t size)
 {
     const struct iovec part = {(void *)buf, size};
-    struct sock_write write = {.fd = fd_of(tie)};
+    struct sock_write write = {.fd = sock_tied_descriptor(tie)};
     struct sock_conn *conn;
 
     if (!sock_parts_lead(&part, 1)) {
@@ -205,7 +200,7 @@ struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, si
         if ((conn = lock(tie))) {
             write.conn = conn;
             write.generation = tie->generation;
-            write.fd = fd_of(tie);
+            write.fd = sock_tied_descriptor(tie);
             conn->seen_before = atomic_load_explicit(&conn->seen, memory_order_relaxed);
             shim_flow_send_begin(&conn->flow->flow);
         }
@@ -269,7 +264,7 @@ bool sock_tied_answer_left(struct sock_tie *tie, size_t *left)
 
 static void end_locked(struct sock_tie *tie, struct sock_conn *conn, enum sock_end end)
 {
-    sock_conn_end(conn, fd_of(tie), end);
+    sock_conn_end(conn, sock_tied_descriptor(tie), end);
     sock_tied_forget(tie);
 }
 
@@ -280,10 +275,10 @@ static void receive(struct sock_tie *tie, const void *buf, size_t size, bool dra
     if (!conn)
         return;
     if (shim_flow_is_late(&conn->flow->flow)) /* or it was asked late, or looked for */
-        sock_watch_look_closer(conn, fd_of(tie), conn->seen_before);
+        sock_watch_look_closer(conn, sock_tied_descriptor(tie), conn->seen_before);
     shim_flow_received(&conn->flow->flow, span_of(buf, size));
     if (conn->flow->flow.state == SHIM_FLOW_LOST) {
-        sock_conn_let_go(conn, fd_of(tie), SOCK_END_DROP);
+        sock_conn_let_go(conn, sock_tied_descriptor(tie), SOCK_END_DROP);
         sock_tied_forget(tie);
         return;
     }
@@ -292,7 +287,7 @@ static void receive(struct sock_tie *tie, const void *buf, size_t size, bool dra
     if (drained && conn->over)
         end_locked(tie, conn, conn->how);
     else
-        sock_watch_leave(conn, fd_of(tie));
+        sock_watch_leave(conn, sock_tied_descriptor(tie));
 }
 
 void sock_tied_received(struct sock_tie *tie, const void *buf, size_t size, bool drained)

@@ -32,6 +32,11 @@ static inline bool sock_tied_has(const struct sock_tie *tie)
     return atomic_load_explicit(&tie->conn, memory_order_relaxed);
 }
 
+static inline int sock_tied_descriptor(const struct sock_tie *tie)
+{
+    return atomic_load_explicit(&tie->fd, memory_order_relaxed);
+}
+
 static inline void sock_tied_forget(struct sock_tie *tie)
 {
     atomic_store_explicit(&tie->conn, NULL, memory_order_relaxed);

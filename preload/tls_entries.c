@@ -32,7 +32,7 @@ static inline struct tls_link *link_of(const struct tls_site *site, const SSL *s
 
 static inline bool wants_tie(const struct tls_link *link)
 {
-    return !link || (tls_link_state(link) == TLS_LINK_AWAITED && tls_link_is_live(link));
+    return !link || (tls_link_state(link) != TLS_LINK_TIED && tls_link_is_live(link));
 }
 
 /* The state that tells a client from a server is not there before. */

@@ -85,16 +85,6 @@ static void look_for(const struct tls_real *real, const SSL *ssl, struct tls_lin
     set_state(link, TLS_LINK_TIED);
 }
 
-void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link)
-{
-    GUARD_ERRNO({
-        if (!link)
-            begin(real, ssl);
-        else if (tls_link_state(link) == TLS_LINK_AWAITED)
-            look_for(real, ssl, link);
-    });
-}
-
 bool tls_link_follow(const struct tls_real *real, SSL *ssl, struct tls_link *link)
 {
     GUARD_ERRNO({
@@ -107,6 +97,14 @@ bool tls_link_follow(const struct tls_real *real, SSL *ssl, struct tls_link *lin
             tls_link_pass(link);
     });
     return tls_link_state(link) == TLS_LINK_FOLLOWED;
+}
+
+/* Another descriptor under the same object (SSL_set_fd, SSL_set_connect_state), which begins. */
+static bool is_anothers(const struct tls_real *real, const SSL *ssl, const struct tls_link *link)
+{
+    int fd = real->is_init_finished(ssl) ? -1 : descriptor_of(real, ssl);
+
+    return fd >= 0 && fd != sock_tied_descriptor(&link->tie);
 }
 
 static void end(struct tls_link *link)
@@ -123,6 +121,22 @@ void tls_link_clear(const struct tls_real *real, SSL *ssl, struct tls_link *link
     GUARD_ERRNO({
         real->set_ex_data(ssl, real->index, NULL);
         end(link);
+    });
+}
+
+void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link)
+{
+    if (link && tls_link_state(link) == TLS_LINK_FOLLOWED) {
+        if (!is_anothers(real, ssl, link))
+            return;
+        tls_link_clear(real, ssl, link);
+        link = NULL;
+    }
+    GUARD_ERRNO({
+        if (!link)
+            begin(real, ssl);
+        else if (tls_link_state(link) == TLS_LINK_AWAITED)
+            look_for(real, ssl, link);
     });
 }
 

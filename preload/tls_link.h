@@ -57,7 +57,7 @@ static inline bool tls_link_follows(const struct tls_link *link)
     return link && tls_link_state(link) == TLS_LINK_FOLLOWED && link->process == tls_link_process;
 }
 
-/* Before the handshake goes on: ties it if that can be done now. */
+/* Before the handshake goes on: ties it if that can be done now; anew if its descriptor changed. */
 void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link);
 /* Before the first write, with the handshake done. False: it passes from now on. */
 bool tls_link_follow(const struct tls_real *real, SSL *ssl, struct tls_link *link);

@@ -202,6 +202,21 @@ static void moved(void)
     ssl_end(ssl);
 }
 
+/* The object goes on with another connection, and the one that it had stays open. */
+static void switched(void)
+{
+    SSL *ssl = shaken();
+
+    told(ssl_call(ssl, "m"));
+    int fd = SSL_get_fd(ssl);
+    MUST(SSL_set_fd(ssl, connected(port)) == 1);
+    SSL_set_connect_state(ssl);
+    MUST(SSL_connect(ssl) == 1);
+    told(ssl_call(ssl, "m"));
+    ssl_end(ssl);
+    KEPT(close(fd));
+}
+
 static void close_first(void)
 {
     SSL *ssl = shaken();
@@ -504,6 +519,7 @@ static const struct mode modes[] = {
     {"clear", clear},
     {"duplicate", duplicate},
     {"moved", moved},
+    {"switched", switched},
     {"close-first", close_first},
     {"free-first", free_first},
     {"forked", forked},

@@ -105,6 +105,25 @@ static void polled(void)
     ssl_end(ssl);
 }
 
+/* The descriptor is the one that the object has now. */
+static void switched(void)
+{
+    SSL *ssl = shaken();
+    int fd = SSL_get_fd(ssl);
+
+    good_call(ssl);
+    struct pollfd both[] = {{connected(port), POLLIN, 0}, {fd, POLLIN, 0}};
+    MUST(SSL_set_fd(ssl, both[0].fd) == 1);
+    SSL_set_connect_state(ssl);
+    MUST(SSL_connect(ssl) == 1);
+    good_call(ssl);
+    ssl_post(ssl, "shut");
+    MUST(poll(both, 2, BOUND_S * 1000) == 1 && both[0].revents & POLLIN);
+    expect_answer(ssl);
+    ssl_end(ssl);
+    KEPT(close(fd));
+}
+
 static pthread_mutex_t turn = PTHREAD_MUTEX_INITIALIZER;
 
 struct waiting {
@@ -274,6 +293,7 @@ static const struct mode modes[] = {
     {"kept", kept},
     {"bits", bits},
     {"polled", polled},
+    {"switched", switched},
     {"two-threads", two_threads},
     {"duplex", duplex},
     {"memory", memory},
