@@ -99,7 +99,9 @@ $(BUILD)/tests/stress/%: tests/stress/%.c $(BUILD)/libshim.a
 
 $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcurl -pthread
+	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcurl $(BENCH_LIBS) -pthread
+
+$(BUILD)/tests/bench/bench_tls: BENCH_LIBS := -lssl -lcrypto
 
 # libFuzzer is clang's, and it must see all that it drives compiled for it.
 $(BUILD)/tests/fuzz/%: tests/fuzz/%.c $(FUZZED_SRC) $(wildcard tests/fuzz/*.h shim/http/*.h shim/base/*.h) Makefile
