@@ -3,7 +3,7 @@
  * (sock_tied.h), or may be: of the bytes that it carries only the beginning is looked at, the
  * peer's first one, their number and their end.
  *
- * The connection is locked, but where it is told otherwise.
+ * The connection is locked.
  */
 #ifndef BREAKER_PRELOAD_SOCK_CARRIED_H
 #define BREAKER_PRELOAD_SOCK_CARRIED_H
@@ -17,18 +17,6 @@ extern atomic_uint sock_carried_awaited;
 static inline bool sock_carried_is_tied(const struct sock_conn *conn)
 {
     return atomic_load_explicit(&conn->tied, memory_order_relaxed);
-}
-
-/* Not locked: so many bytes were read of a connection that is quiet. False: it is not. */
-static inline bool sock_carried_count(const struct sock_read *read, ssize_t count)
-{
-    struct sock_conn *conn = read->conn;
-
-    if (!atomic_load_explicit(&conn->quiet, memory_order_relaxed) ||
-        atomic_load_explicit(&conn->generation, memory_order_relaxed) != read->generation)
-        return false;
-    atomic_fetch_add_explicit(&conn->seen, (uint64_t)count, memory_order_relaxed);
-    return true;
 }
 
 /* The first bytes that the program sends. */

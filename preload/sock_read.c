@@ -30,7 +30,7 @@ EXPORT ssize_t read(int fd, void *buf, size_t size)
     const struct sock_read begun = sock_read_begin(fd);
     ssize_t answer;
 
-    if (sock_read_answer(fd, &part, 1, 0, &answer))
+    if (sock_read_answer(&begun, &part, 1, 0, &answer))
         return answer;
     return sock_read_done(&begun, &part, 1, 0, real_sock()->read(fd, buf, size));
 }
@@ -43,7 +43,7 @@ EXPORT ssize_t __read_chk(int fd, void *buf, size_t size, size_t room)
     const struct sock_read begun = sock_read_begin(fd);
     ssize_t answer;
 
-    if (sock_read_answer(fd, &part, 1, 0, &answer))
+    if (sock_read_answer(&begun, &part, 1, 0, &answer))
         return answer;
     return sock_read_done(&begun, &part, 1, 0, real_sock()->__read_chk(fd, buf, size, room));
 }
@@ -56,7 +56,7 @@ EXPORT ssize_t recv(int fd, void *buf, size_t size, int flags)
     const struct sock_read begun = sock_read_begin(fd);
     ssize_t answer;
 
-    if (sock_read_answer(fd, &part, 1, flags, &answer))
+    if (sock_read_answer(&begun, &part, 1, flags, &answer))
         return answer;
     return sock_read_done(&begun, &part, 1, flags, real_sock()->recv(fd, buf, size, flags));
 }
@@ -69,7 +69,7 @@ EXPORT ssize_t __recv_chk(int fd, void *buf, size_t size, size_t room, int flags
     const struct sock_read begun = sock_read_begin(fd);
     ssize_t answer;
 
-    if (sock_read_answer(fd, &part, 1, flags, &answer))
+    if (sock_read_answer(&begun, &part, 1, flags, &answer))
         return answer;
     return sock_read_done(&begun, &part, 1, flags,
                           real_sock()->__recv_chk(fd, buf, size, room, flags));
@@ -84,7 +84,7 @@ EXPORT ssize_t recvfrom(int fd, void *restrict buf, size_t size, int flags,
     const struct sock_read begun = sock_read_begin(fd);
     ssize_t answer;
 
-    if (sock_read_answer(fd, &part, 1, flags, &answer)) {
+    if (sock_read_answer(&begun, &part, 1, flags, &answer)) {
         tell_no_address(length);
         return answer;
     }
@@ -101,7 +101,7 @@ EXPORT ssize_t __recvfrom_chk(int fd, void *buf, size_t size, size_t room, int f
     const struct sock_read begun = sock_read_begin(fd);
     ssize_t answer;
 
-    if (sock_read_answer(fd, &part, 1, flags, &answer)) {
+    if (sock_read_answer(&begun, &part, 1, flags, &answer)) {
         tell_no_address(length);
         return answer;
     }
@@ -116,7 +116,7 @@ EXPORT ssize_t readv(int fd, const struct iovec *parts, int count)
     if (__builtin_expect(!fdmap_get(fd), 1) || count < 0)
         return real_sock()->readv(fd, parts, count);
     const struct sock_read begun = sock_read_begin(fd);
-    if (sock_read_answer(fd, parts, (size_t)count, 0, &answer))
+    if (sock_read_answer(&begun, parts, (size_t)count, 0, &answer))
         return answer;
     return sock_read_done(&begun, parts, (size_t)count, 0, real_sock()->readv(fd, parts, count));
 }
@@ -136,7 +136,7 @@ static ssize_t recvmsg_watched(int fd, struct msghdr *message, int flags)
 
     if (guard_is_nowhere(message))
         return real_sock()->recvmsg(fd, message, flags);
-    if (sock_read_answer(fd, message->msg_iov, message->msg_iovlen, flags, &result)) {
+    if (sock_read_answer(&begun, message->msg_iov, message->msg_iovlen, flags, &result)) {
         fill_rest(message);
         return result;
     }

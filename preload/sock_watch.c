@@ -59,8 +59,7 @@ void sock_write_begin(struct sock_write *write, int fd, const void *caller)
     struct sock_conn *conn = fdmap_get(fd);
 
     *write = (struct sock_write){.fd = fd};
-    if (!conn || atomic_load_explicit(&conn->quiet, memory_order_relaxed) ||
-        !(conn = sock_conn_lock(fd)))
+    if (!conn || sock_is_quiet(conn) || !(conn = sock_conn_lock(fd)))
         return;
     if (conn->shut) { /* EPIPE, as the kernel will say */
         sock_conn_unlock(conn);
@@ -244,7 +243,7 @@ static ssize_t answer(struct sock_conn *conn, const struct iovec *parts, size_t 
                                       : sock_watch_hand_out(conn, parts, count, flags);
 }
 
-bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result)
+bool sock_watch_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result)
 {
     struct sock_conn *conn = fdmap_get(fd);
     bool ours = false;
@@ -357,14 +356,11 @@ static size_t size_of(const struct iovec *parts, size_t count)
     return size;
 }
 
-ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, size_t count,
-                       int flags, ssize_t result)
+ssize_t sock_watch_read(const struct sock_read *read, const struct iovec *parts, size_t count,
+                        int flags, ssize_t result)
 {
     int error = errno, fd = read->fd;
 
-    if (result > 0 && !(flags & (MSG_PEEK | MSG_ERRQUEUE | MSG_OOB)) &&
-        sock_carried_count(read, result))
-        return result;
     if ((result < 0 && is_passing(error)) || (result > 0 && (flags & MSG_PEEK)) ||
         (flags & (MSG_ERRQUEUE | MSG_OOB)) || (result == 0 && size_of(parts, count) == 0))
         return result;

@@ -86,13 +86,55 @@ static inline struct sock_read sock_read_begin(int fd)
         conn, conn ? atomic_load_explicit(&conn->generation, memory_order_relaxed) : 0, fd};
 }
 
+/* Not locked: is it tied (sock_tied.h), and H has heard what there is to hear? What it sends is not
+ * looked at, and of what it receives only the number and the end. */
+static inline bool sock_is_quiet(const struct sock_conn *conn)
+{
+    return atomic_load_explicit(&conn->quiet, memory_order_relaxed);
+}
+
+/* Is a write to it to pass as it is? */
+static inline bool sock_write_passes(int fd)
+{
+    const struct sock_conn *conn = fdmap_get(fd);
+
+    return !conn || sock_is_quiet(conn);
+}
+
+bool sock_watch_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result);
+ssize_t sock_watch_read(const struct sock_read *read, const struct iovec *parts, size_t count,
+                        int flags, ssize_t result);
+
 /* The program read our answer: *result is what it is told, the real call is not made. */
-bool sock_read_answer(int fd, const struct iovec *parts, size_t count, int flags, ssize_t *result);
+static inline bool sock_read_answer(const struct sock_read *read, const struct iovec *parts,
+                                    size_t count, int flags, ssize_t *result)
+{
+    return read->conn && atomic_load_explicit(&read->conn->answering, memory_order_acquire) &&
+           sock_watch_answer(read->fd, parts, count, flags, result);
+}
+
+/* Bytes that were read of a quiet one are counted, and that is all. False: there is more to do. */
+static inline bool sock_read_is_counted(const struct sock_read *read, int flags, ssize_t result)
+{
+    struct sock_conn *conn = read->conn;
+
+    if (result <= 0 || (flags & (MSG_PEEK | MSG_ERRQUEUE | MSG_OOB)) || !conn ||
+        !sock_is_quiet(conn) ||
+        atomic_load_explicit(&conn->generation, memory_order_relaxed) != read->generation)
+        return false;
+    atomic_fetch_add_explicit(&conn->seen, (uint64_t)result, memory_order_relaxed);
+    return true;
+}
 
 /* After the real read, with errno as it left it: what the program is told. While it waited another
  * thread may have closed the descriptor, and the number may be another connection's by now. */
-ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts, size_t count,
-                       int flags, ssize_t result);
+static inline ssize_t sock_read_done(const struct sock_read *read, const struct iovec *parts,
+                                     size_t count, int flags, ssize_t result)
+{
+    return sock_read_is_counted(read, flags, result)
+               ? result
+               : sock_watch_read(read, parts, count, flags, result);
+}
 
 /* For a connection that is locked: our answer into the program's buffers. */
 ssize_t sock_watch_hand_out(struct sock_conn *conn, const struct iovec *parts, size_t count,

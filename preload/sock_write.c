@@ -43,7 +43,7 @@ static bool leaves_whole(const struct sock_write *write)
 
 EXPORT ssize_t write(int fd, const void *buf, size_t size)
 {
-    if (__builtin_expect(!fdmap_get(fd), 1))
+    if (__builtin_expect(sock_write_passes(fd), 1))
         return real_sock()->write(fd, buf, size);
     const struct iovec part = {(void *)buf, size};
     struct sock_write look = sock_write_look(fd, &part, 1, CALLER);
@@ -53,7 +53,7 @@ EXPORT ssize_t write(int fd, const void *buf, size_t size)
 
 EXPORT ssize_t writev(int fd, const struct iovec *parts, int count)
 {
-    if (__builtin_expect(!fdmap_get(fd), 1) || count < 0)
+    if (__builtin_expect(sock_write_passes(fd), 1) || count < 0)
         return real_sock()->writev(fd, parts, count);
     struct sock_write look = sock_write_look(fd, parts, (size_t)count, CALLER);
     return sock_write_done(&look, leaves_whole(&look)
@@ -80,6 +80,8 @@ static ssize_t send_watched(int fd, const void *buf, size_t size, int flags,
         sock_lose_sight(fd);
     if (size > SOCK_PART_MAX || is_odd(fd, flags))
         return real_sock()->sendto(fd, buf, size, flags, address, length);
+    if (sock_write_passes(fd))
+        return real_sock()->sendto(fd, buf, size, flags, address, length);
     struct sock_write look = sock_write_look(fd, &part, 1, caller);
     return sock_write_done(&look, leaves_whole(&look)
                                       ? real_sock()->sendto(fd, buf, size, flags, address, length)
@@ -103,7 +105,7 @@ EXPORT ssize_t sendto(int fd, const void *buf, size_t size, int flags,
 
 static ssize_t sendmsg_watched(int fd, const struct msghdr *message, int flags, const void *caller)
 {
-    if (guard_is_nowhere(message) || is_odd(fd, flags))
+    if (guard_is_nowhere(message) || is_odd(fd, flags) || sock_write_passes(fd))
         return real_sock()->sendmsg(fd, message, flags);
     struct sock_write look = sock_write_look(fd, message->msg_iov, message->msg_iovlen, caller);
     return sock_write_done(
