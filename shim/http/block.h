@@ -92,4 +92,22 @@ static inline uint64_t block_bits(struct block hits)
            block_mask16(hits.d) << 48;
 }
 
+/* Where one of the two first stands; `len`: neither does. For what is short as a rule. */
+static inline size_t block_find(const char *bytes, size_t len, char one, char other)
+{
+    size_t at = 0;
+
+    for (; len - at >= sizeof(bytes16); at += sizeof(bytes16)) {
+        bytes16 v;
+        memcpy(&v, bytes + at, sizeof v);
+        uint64_t hits = block_mask16((bytes16)(v == block_all((uint8_t)one)) |
+                                     (bytes16)(v == block_all((uint8_t)other)));
+        if (hits)
+            return at + (size_t)__builtin_ctzll(hits);
+    }
+    while (at < len && bytes[at] != one && bytes[at] != other)
+        at++;
+    return at;
+}
+
 #endif

@@ -103,11 +103,13 @@ static __attribute__((noinline)) bool find_string_end(struct json_skip *skip, st
         }
         far = at + FAR;
     }
-    for (; at < bytes.len; at++)
-        if (bytes.ptr[at] == '"' && !is_escaped(bytes.ptr, begin, at)) {
+    for (; at < bytes.len; at++) {
+        at += block_find(bytes.ptr + at, bytes.len - at, '"', '"');
+        if (at < bytes.len && !is_escaped(bytes.ptr, begin, at)) {
             *index = at + 1;
             return true;
         }
+    }
     skip->escaped = is_escaped(bytes.ptr, begin, bytes.len);
     *index = bytes.len;
     return false;

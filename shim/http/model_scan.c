@@ -1,5 +1,6 @@
 #include "http/model_scan.h"
 
+#include "http/block.h"
 #include "http/model_scan_parts.h"
 
 /* scan->escape inside a name or the model: 0 none, 1 after a backslash, 2-5 before the 1st to 4th
@@ -158,11 +159,7 @@ static void string_byte(struct model_scan *scan, char c)
 /* The length of the run of bytes at the start that stand for themselves. */
 static size_t plain_run(struct span bytes)
 {
-    size_t len = 0;
-
-    while (len < bytes.len && bytes.ptr[len] != '"' && bytes.ptr[len] != '\\')
-        len++;
-    return len;
+    return block_find(bytes.ptr, bytes.len, '"', '\\');
 }
 
 static bool has_control(struct span bytes)
