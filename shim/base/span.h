@@ -42,11 +42,13 @@ static inline char span_lower(char c)
     return c >= 'A' && c <= 'Z' ? (char)(c | 0x20) : c;
 }
 
-/* Equality that ignores ASCII case. */
+/* Equality that ignores ASCII case; mostly there is nothing to ignore. */
 static inline bool span_ieq(struct span a, struct span b)
 {
     if (a.len != b.len)
         return false;
+    if (span_eq(a, b))
+        return true;
     for (size_t i = 0; i < a.len; i++)
         if (a.ptr[i] != b.ptr[i] && span_lower(a.ptr[i]) != span_lower(b.ptr[i]))
             return false;
