@@ -14,15 +14,6 @@ __thread bool sock_inside __attribute__((tls_model("initial-exec")));
 #define PAUSES        50
 #define PAUSE_STEP_NS 1000000
 
-bool sock_try_lock(struct sock_lock *lock)
-{
-    const void *nobody = NULL;
-
-    return atomic_load_explicit(&lock->owner, memory_order_relaxed) == NULL &&
-           atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, &sock_inside,
-                                                   memory_order_acquire, memory_order_relaxed);
-}
-
 /* Somebody else is at it, perhaps without a core to run on. Not nanosleep by way of the library: it
  * is a cancellation point, and a thread that ended here would leave others' work half done. */
 static bool wait_for(struct sock_lock *lock)
@@ -42,7 +33,7 @@ static bool wait_for(struct sock_lock *lock)
     return false;
 }
 
-bool sock_lock(struct sock_lock *lock)
+bool sock_lock_waiting(struct sock_lock *lock)
 {
     bool got = false;
 

@@ -40,11 +40,22 @@ static inline void sock_leave(void)
     sock_inside = false;
 }
 
-/* Inside only. False: not to be had within some 50 ms. Keeps errno. Acquire; pairs with
- * sock_unlock(). */
-bool sock_lock(struct sock_lock *lock);
-/* The same without waiting. */
-bool sock_try_lock(struct sock_lock *lock);
+/* Inside only: has it now, or has it not. Acquire; pairs with sock_unlock(). */
+static inline bool sock_try_lock(struct sock_lock *lock)
+{
+    const void *nobody = NULL;
+
+    return atomic_load_explicit(&lock->owner, memory_order_relaxed) == NULL &&
+           atomic_compare_exchange_strong_explicit(&lock->owner, &nobody, &sock_inside,
+                                                   memory_order_acquire, memory_order_relaxed);
+}
+
+bool sock_lock_waiting(struct sock_lock *lock);
+/* The same, and waits. False: not to be had within some 50 ms. Keeps errno. */
+static inline bool sock_lock(struct sock_lock *lock)
+{
+    return __builtin_expect(sock_try_lock(lock), 1) || sock_lock_waiting(lock);
+}
 
 static inline void sock_unlock(struct sock_lock *lock)
 {
