@@ -129,6 +129,14 @@ static size_t take_word(struct http_head *head, const struct words *words, struc
 
 static size_t take_start(struct http_head *head, struct span bytes)
 {
+    static const struct span usual = SPAN_LIT("HTTP/1.1 200 OK\r\n");
+
+    if (head->response && span_starts(bytes, usual)) { /* in one go */
+        head->facts.minor = 1;
+        head->facts.status = 200;
+        go_to(head, STEP_LINES);
+        return usual.len;
+    }
     if (bytes.ptr[0] != '\r' && bytes.ptr[0] != '\n') {
         go_to(head, head->response ? STEP_ANSWER : STEP_METHOD);
         return 0;
