@@ -41,6 +41,7 @@ struct call_side {
     struct policy policy;
     struct slot *slot; /* in call->table; NULL: not claimed yet, or no room */
     uint64_t identity;
+    const struct table *named_in; /* whose identity of the key that is; NULL: none's */
     struct breaker_ticket ticket;
     bool admitted;
 };

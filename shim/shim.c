@@ -44,6 +44,7 @@ static void set_host(struct call *call, const struct config *config,
     memcpy(call->key, request->text, request->len);
     call->host_len = call->key_len = (uint16_t)request->len;
     call->config = config;
+    call->host.named_in = call->model.named_in = NULL;
     call->model_policy_valid = false;
     config_policy(config, call_host_key(call), SPAN_NONE, &call->host.policy);
 }
@@ -68,6 +69,7 @@ static void set_model(struct call *call, struct span model)
     call->key[call->host_len] = '/';
     memcpy(text, model.ptr, model.len);
     call->key_len = (uint16_t)(call->host_len + 1 + model.len);
+    call->model.named_in = NULL;
     config_policy(call->config, call_host_key(call), span_of(text, model.len), &call->model.policy);
     call->model_policy_valid = true;
 }

@@ -2,7 +2,10 @@
 
 static void find_side(const struct call *call, struct call_side *side, struct span key)
 {
-    side->identity = table_identity(call->table, key);
+    if (side->named_in != call->table) { /* not the last call's key again */
+        side->identity = table_identity(call->table, key);
+        side->named_in = call->table;
+    }
     side->slot = table_find(call->table, side->identity);
 }
 
