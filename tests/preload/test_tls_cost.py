@@ -1,0 +1,103 @@
+"""Issue 6, item 4: what a healthy call over TLS costs, as counts that are the same on each run. The ns are for `make bench`.
+
+bench_tls posts over one connection of libssl's; valgrind counts the instructions of libbreaker.so, and strace the system
+calls. What the longer of two runs has more is the calls' own.
+"""
+
+import re
+import subprocess
+
+import pytest
+
+FEW, MANY = 20, 220
+# Of our own in a kept POST of 2 KB. On each connection of its own it costs more than that.
+INSTRUCTIONS = 6000
+LOOKS = {"newfstatat", "stat", "statx"}  # one look a second at the configuration is allowed
+
+
+def stripped(file, directory):
+    """A copy that valgrind reads whoever compiled it: clang's debug information it does not."""
+    copy = directory / file.name
+    subprocess.run(["objcopy", "--strip-debug", file, copy], check=True, timeout=50)
+    return copy
+
+
+@pytest.fixture
+def posts(build, breaker_env, tls_provider, tmp_path):
+    """bench_tls, under a tracer, with the library or without."""
+    program = stripped(build / "tests/bench/bench_tls", tmp_path)
+    library = stripped(breaker_env.library, tmp_path)
+
+    def run(count, tracer, preload, fresh=False):
+        environment = {**breaker_env.environment, **({"LD_PRELOAD": str(library)} if preload else {})}
+        command = [*tracer, program, tls_provider.port, "/v1/chat/completions",
+                   *(["fresh"] if fresh else [])]
+        done = subprocess.run([*map(str, command)], env=environment, input=f"{count}\n", capture_output=True, text=True,
+                              timeout=50)
+        assert done.returncode == 0 and not done.stderr, done
+        assert done.stdout.split()[1:] == ["200", "0", str(count if fresh else 1)], done
+        return done
+
+    return run
+
+
+def instructions_of(report, name):
+    """Of what callgrind counted, those of the object's own functions."""
+    total, names, ours, called = 0, {}, False, False
+    for line in report.read_text().splitlines():
+        kind, _, rest = line.partition("=")
+        if kind in ("ob", "cob"):
+            number, _, path = rest.partition(" ")
+            names.setdefault(number, path)
+            ours = names[number].endswith(name) if kind == "ob" else ours
+        elif kind == "calls":
+            called = True  # the next line tells what the callee took
+        elif re.match(r"[+*\-\d]", line):
+            total += int(line.split()[1]) if ours and not called else 0
+            called = False
+    return total
+
+
+@pytest.fixture
+def instructions(posts, tmp_path, breaker_env, tls_provider):
+    """Instructions of libbreaker.so for each call."""
+
+    def count(**options):
+        report, counts = tmp_path / "callgrind", []
+        for number in (FEW, MANY):
+            posts(number, ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}"], **options)
+            counts.append(instructions_of(report, "libbreaker.so"))
+        return (counts[1] - counts[0]) / (MANY - FEW)
+
+    return count
+
+
+@pytest.mark.time_limit(120)
+def test_a_kept_post_costs_few_instructions(instructions, breaker_env, tls_provider):
+    spent = instructions(preload=True)
+    assert 500 < spent <= INSTRUCTIONS
+    assert breaker_env.calls(tls_provider.key("bench", "localhost"))["success"] == FEW + MANY
+
+
+@pytest.mark.time_limit(120)
+def test_more_would_be_seen(instructions):
+    assert instructions(preload=True, fresh=True) > INSTRUCTIONS
+    assert instructions(preload=False) == 0
+
+
+def test_a_kept_post_makes_no_further_system_call(posts, tmp_path, breaker_env):
+    report = tmp_path / "strace"
+
+    def system_calls(count, preload):
+        tracer = ["strace", "-f", "-c", "-o", report, *(["-E", f"LD_PRELOAD={breaker_env.library}"] if preload else [])]
+        posts(count, tracer, preload=False)
+        return {name: int(calls) for calls, name in
+                re.findall(r"^ *[\d.]+ +[\d.]+ +\d+ +(\d+) +(?:\d+ +)?([a-z_0-9]+)$", report.read_text(), re.M)}
+
+    system_calls(1, True)  # makes the table
+    more = []
+    for preload in (False, True):
+        few, many = (system_calls(count, preload) for count in (FEW, MANY))
+        more.append({name: many[name] - few.get(name, 0) for name in many if name not in LOOKS | {"total"}})
+    assert more[0]["write"] >= MANY - FEW
+    assert {name: calls for name, calls in more[1].items() if calls > more[0].get(name, 0)}.keys() <= {"read"}, more
