@@ -22,7 +22,7 @@ PASSES = "status 200 -"
 OTHER_TLS = ("fetch", "wget")  # Node brings its own, wget takes GnuTLS
 
 WHOLE = r"\[(.+)\]"  # the client is the test's one parameter
-FIRST, SECOND = r"\[(\w+)-", r"\[\w+-(.+)\]"  # it is one of two
+FIRST, BUT_LAST = r"\[(\w+)-", r"\[(.+)-\w+\]"  # it is one of two
 # How the calls of a row end, by what its first column begins with; and the tests that show it, each with the client that it
 # runs or where the name of that stands among its parameters.
 ROWS = {
@@ -30,7 +30,7 @@ ROWS = {
                         "test_main_bindings.py::test_five_failures_then_refused": FIRST}),
     "HTTP/1.1 in clear": ("503", {"test_sock_clients.py::test_five_bad_statuses_then_none_then_one_probe": WHOLE}),
     "HTTP/1.1 over TLS": ("503", {"test_tls_clients.py::test_failures_open_it": WHOLE}),
-    "SDKs": ("503", {"sdk/test_sdks.py::test_walk": SECOND}),
+    "SDKs": ("503", {"sdk/test_sdks.py::test_walk": BUT_LAST}),
     "other TLS": ("connect refused", {"test_coverage.py::test_other_tls": WHOLE}),
     "past libc's calls": ("connect refused", {"test_coverage.py::test_past_the_calls": WHOLE}),
     "without libc": ("passes", {"test_coverage.py::test_without_libc": "static",
