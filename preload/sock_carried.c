@@ -48,23 +48,18 @@ void sock_carried_look(struct sock_conn *conn, struct span bytes)
     }
 }
 
-static uint64_t seen(const struct sock_conn *conn)
-{
-    return atomic_load_explicit(&conn->seen, memory_order_relaxed);
-}
-
 /* A handshake that is one call of the layer's, through functions of the program's own, is looked
  * for when it is over. It takes a client at most two writes once the peer has answered: another
  * ClientHello, and what ends it. */
 bool sock_carried_never(struct sock_conn *conn)
 {
     return atomic_load_explicit(&conn->hello, memory_order_relaxed) &&
-           !sock_carried_is_tied(conn) && seen(conn) > 0 && ++conn->unclaimed > 2;
+           !sock_carried_is_tied(conn) && sock_conn_seen(conn) > 0 && ++conn->unclaimed > 2;
 }
 
 void sock_carried_pass_proxy(struct sock_conn *conn)
 {
-    if (!conn->tunnel || seen(conn) == 0)
+    if (!conn->tunnel || sock_conn_seen(conn) == 0)
         return;
     conn->tunnel = false;
     if (!sock_carried_is_tied(conn))
@@ -98,7 +93,7 @@ void sock_carried_over(struct sock_conn *conn, int fd, enum sock_end how)
 {
     conn->over = true;
     conn->how = how;
-    if (conn->drained == seen(conn))
+    if (conn->drained == sock_conn_seen(conn))
         sock_conn_end(conn, fd, how);
     else
         sock_conn_unlock(conn);

@@ -196,8 +196,8 @@ static bool is_doubtful(const struct sock_conn *conn, int fd, enum sock_end end)
         return false;
     if (!sock_conn_same_socket(conn, fd))
         return true;
-    return sock_socket_received(fd) > atomic_load_explicit(&conn->seen, memory_order_relaxed) +
-                                          (headed ? sock_socket_unread(fd) : 0) + 1;
+    return sock_socket_received(fd) >
+           sock_conn_seen(conn) + (headed ? sock_socket_unread(fd) : 0) + 1;
 }
 
 /* Is something of the peer to come, or under way? */
@@ -216,7 +216,7 @@ void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
              sock_socket_unread(fd) > 0)
         shim_flow_unread(&conn->flow->flow); /* the peer was not silent, the program did not look */
     else if (end == SOCK_END_CLOSE && conn->flow && shim_flow_is_late(&conn->flow->flow))
-        shim_flow_left(&conn->flow->flow, sock_socket_lull(fd, conn->seen).left_ns);
+        shim_flow_left(&conn->flow->flow, sock_socket_lull(fd, sock_conn_seen(conn)).left_ns);
     sock_conn_let_go(conn, fd, end);
 }
 

@@ -98,6 +98,11 @@ void sock_conn_give(struct sock_conn *conn);
 /* From now on `fd` leads to it, whatever it led to before. False: no room; it is given back. */
 bool sock_conn_track(struct sock_conn *conn, int fd);
 
+static inline uint64_t sock_conn_seen(const struct sock_conn *conn)
+{
+    return atomic_load_explicit(&conn->seen, memory_order_relaxed);
+}
+
 /* The connection that `fd` leads to, locked, with the thread inside; NULL: none, or it cannot be
  * had: the call passes. To be followed by sock_conn_unlock() or sock_conn_let_go(). */
 struct sock_conn *sock_conn_lock(int fd);

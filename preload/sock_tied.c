@@ -99,7 +99,7 @@ static bool tie_if_it_is(struct sock_tie *tie, int fd, const unsigned char *rand
            memcmp(conn->random, random, SOCK_HELLO_RANDOM) == 0 && tie_conn(tie, conn, fd);
     conn->in_memory = conn->in_memory || tied;
     tie->in_memory = tied;
-    if (tied && atomic_load_explicit(&conn->seen, memory_order_relaxed) > 0)
+    if (tied && sock_conn_seen(conn) > 0)
         sock_carried_hear(conn);
     sock_conn_unlock(conn);
     return tied;
@@ -152,7 +152,7 @@ static struct sock_conn *lock(struct sock_tie *tie)
 static void note_drained(struct sock_conn *conn)
 {
     if (conn->in_memory)
-        conn->drained = atomic_load_explicit(&conn->seen, memory_order_relaxed);
+        conn->drained = sock_conn_seen(conn);
 }
 
 static bool follow(struct sock_tie *tie, struct span name)
@@ -201,7 +201,7 @@ struct sock_write sock_tied_write_look(struct sock_tie *tie, const void *buf, si
             write.conn = conn;
             write.generation = tie->generation;
             write.fd = sock_tied_descriptor(tie);
-            conn->seen_before = atomic_load_explicit(&conn->seen, memory_order_relaxed);
+            conn->seen_before = sock_conn_seen(conn);
             shim_flow_send_begin(&conn->flow->flow);
         }
         sock_write_show(&write, buf, size);

@@ -318,7 +318,7 @@ static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts
             return;
     } else {
         if (shim_flow_is_late(&conn->flow->flow)) /* or it was asked late, or looked for */
-            sock_watch_look_closer(conn, fd, conn->seen - len);
+            sock_watch_look_closer(conn, fd, sock_conn_seen(conn) - len);
         show_received(conn, parts, count, len);
         if (conn->flow->flow.state == SHIM_FLOW_LOST && !sock_conn_unfollow(conn, fd))
             return;
