@@ -322,8 +322,7 @@ static void duplex(void)
 
     told(ssl_call(ssl, "m"));
     MUST(pthread_create(&thread, NULL, read_blocked, ssl) == 0);
-    while (!sleeps_in_read())
-        usleep(1000);
+    wait_for_reader();
     ssl_write_all(ssl, text, sizeof text - 1);
     pthread_join(thread, NULL);
     ssl_end(ssl);
@@ -536,10 +535,6 @@ static const struct mode modes[] = {
 int main(int argc, char **argv)
 {
     MUST(argc == 3);
-    begin_program(argv[2]);
-    unsigned before = open_descriptors();
-    RUN_MODE(modes, argv[1]);
-    MUST(open_descriptors() == before);
-    SSL_CTX_free(context);
+    run_program(modes, sizeof modes / sizeof *modes, argv[1], argv[2]);
     return 0;
 }

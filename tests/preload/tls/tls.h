@@ -131,6 +131,27 @@ static inline bool sleeps_in_read(void)
     return found;
 }
 
+static inline void wait_for_reader(void)
+{
+    int64_t end = now_ms() + BOUND_S * 1000;
+
+    while (!sleeps_in_read()) {
+        MUST(now_ms() < end);
+        usleep(1000);
+    }
+}
+
+/* The mode of that name, which leaves no descriptor behind. */
+static inline void run_program(const struct mode *modes, size_t count, const char *name,
+                               const char *port_text)
+{
+    begin_program(port_text);
+    unsigned before = open_descriptors();
+    run_mode(modes, count, name);
+    MUST(open_descriptors() == before);
+    SSL_CTX_free(context);
+}
+
 /* A client between memory BIOs, and the socket that the program carries its records to. */
 struct carried {
     SSL *ssl;
