@@ -225,41 +225,46 @@ static bool is_answering(const struct sock_tie *tie)
     return conn && atomic_load_explicit(&conn->answering, memory_order_acquire);
 }
 
+/* Locked; NULL: its reads are not answered by us. */
+static struct sock_conn *lock_answering(struct sock_tie *tie)
+{
+    struct sock_conn *conn = lock(tie);
+
+    if (!conn || (conn->flow && atomic_load_explicit(&conn->answering, memory_order_relaxed)))
+        return conn;
+    sock_conn_unlock(conn);
+    return NULL;
+}
+
 bool sock_tied_answer(struct sock_tie *tie, void *buf, size_t size, bool peek, size_t *got)
 {
     const struct iovec part = {buf, size};
     struct sock_conn *conn;
-    bool ours = false;
 
     if (!is_answering(tie) || !sock_parts_lead(&part, 1))
         return false;
     GUARD_ERRNO({
-        if ((conn = lock(tie))) {
-            ours = conn->flow && atomic_load_explicit(&conn->answering, memory_order_relaxed);
-            if (ours)
-                *got = (size_t)sock_watch_hand_out(conn, &part, 1, peek ? MSG_PEEK : 0);
+        if ((conn = lock_answering(tie))) {
+            *got = (size_t)sock_watch_hand_out(conn, &part, 1, peek ? MSG_PEEK : 0);
             sock_conn_unlock(conn);
         }
     });
-    return ours;
+    return conn;
 }
 
 bool sock_tied_answer_left(struct sock_tie *tie, size_t *left)
 {
     struct sock_conn *conn;
-    bool ours = false;
 
     if (!is_answering(tie))
         return false;
     GUARD_ERRNO({
-        if ((conn = lock(tie))) {
-            ours = conn->flow && atomic_load_explicit(&conn->answering, memory_order_relaxed);
-            if (ours)
-                *left = shim_flow_answer(&conn->flow->flow, 0, NULL, SIZE_MAX);
+        if ((conn = lock_answering(tie))) {
+            *left = shim_flow_answer(&conn->flow->flow, 0, NULL, SIZE_MAX);
             sock_conn_unlock(conn);
         }
     });
-    return ours;
+    return conn;
 }
 
 static void end_locked(struct sock_tie *tie, struct sock_conn *conn, enum sock_end end)
