@@ -21,14 +21,16 @@ class Server:
     def __init__(self, program, env):
         self.process = subprocess.Popen([program], env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.port, self.hole = map(int, self.process.stdout.readline().split())
+        self.seen = None
 
     def key(self, model=None):
         return f"127.0.0.1:{self.port}" + (f"/{model}" if model else "")
 
     def end(self):
         """(connections, requests) of its whole life."""
-        if self.process.poll() is None:
+        if self.seen is None:
             out, _ = self.process.communicate(timeout=10)
+            assert self.process.returncode == 0, self.process.returncode
             self.seen = tuple(map(int, out.split()))
         return self.seen
 

@@ -10,6 +10,7 @@
 #include "sock.h"
 
 #include <poll.h>
+#include <signal.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
@@ -122,6 +123,7 @@ int main(void)
     struct epoll_event events[256];
     unsigned port, hole = make_hole();
 
+    signal(SIGPIPE, SIG_IGN); /* a client may have closed what it asked on */
     getrlimit(RLIMIT_NOFILE, &limit);
     limit.rlim_cur = limit.rlim_max < FDS ? limit.rlim_max : FDS;
     setrlimit(RLIMIT_NOFILE, &limit);
