@@ -1,6 +1,7 @@
 """Issue 2, item 4: threads, fork, nested performs, moved handles, through pycurl (GnuTLS flavour, RTLD_LOCAL)."""
 
 import json
+import subprocess
 import threading
 from pathlib import Path
 
@@ -88,8 +89,11 @@ def test_a_nested_perform_is_the_applications_own_call(outer, inner, provider, b
 
 def test_a_handle_moved_between_multis(provider, breaker_env):
     provider.then(Answer(hang=True))
-    got = run_shape(breaker_env, "moved", provider.url(), "m")
-    assert [a["status"] for a in got] == [200] and provider.count() == 2
+    process = breaker_env.start(PYTHON, SHAPES, "moved", provider.url(), "m", stdin=subprocess.PIPE, text=True)
+    assert json.loads(process.stdout.readline()) == "asked"
+    provider.wait_for(1)  # or the answer that hangs is the second request's
+    output, error = process.communicate("move\n", timeout=20)
+    assert (process.returncode, error, json.loads(output)["status"]) == (0, "", 200) and provider.count() == 2
     calls = breaker_env.calls(provider.key("m"))
     assert (calls["neutral"], calls["success"], calls["failure"]) == (1, 1, 0)
 

@@ -33,7 +33,7 @@ def posts(build, breaker_env, tls_provider, tmp_path):
         command = [*tracer, program, tls_provider.port, "/v1/chat/completions",
                    *(["fresh"] if fresh else [])]
         done = subprocess.run([*map(str, command)], env=environment, input=f"{count}\n", capture_output=True, text=True,
-                              timeout=50)
+                              timeout=110)
         assert done.returncode == 0 and not done.stderr, done
         assert done.stdout.split()[1:] == ["200", "0", str(count if fresh else 1)], done
         return done
@@ -72,14 +72,14 @@ def instructions(posts, tmp_path, breaker_env, tls_provider):
     return count
 
 
-@pytest.mark.time_limit(120)
+@pytest.mark.time_limit(240)
 def test_a_kept_post_costs_few_instructions(instructions, breaker_env, tls_provider):
     spent = instructions(preload=True)
     assert 500 < spent <= INSTRUCTIONS
     assert breaker_env.calls(tls_provider.key("bench", "localhost"))["success"] == FEW + MANY
 
 
-@pytest.mark.time_limit(120)
+@pytest.mark.time_limit(240)
 def test_more_would_be_seen(instructions):
     assert instructions(preload=True, fresh=True) > INSTRUCTIONS
     assert instructions(preload=False) == 0

@@ -2,7 +2,8 @@
 
 HOW: threads (32 threads, a handle each), fork (a fork while a call is under way: the child closes what it inherited
 and makes a call of its own to OTHER), nested (OTHER called by another handle from the write callback of MODEL),
-moved (a handle that goes to a second multi before its end), spawn (subprocess from a thread while calls run).
+moved (a handle that goes to a second multi before its end; says "asked" and waits for a line before), spawn
+(subprocess from a thread while calls run).
 """
 
 import io
@@ -91,6 +92,8 @@ elif how == "moved":
     first, second, handle = pycurl.CurlMulti(), pycurl.CurlMulti(), easy(model)
     first.add_handle(handle)
     run_multi(first, lambda: handle.getinfo(pycurl.REQUEST_SIZE) > 0)
+    print(json.dumps("asked"), flush=True)
+    sys.stdin.readline()
     first.remove_handle(handle)
     second.add_handle(handle)
     run_multi(second)
