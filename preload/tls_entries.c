@@ -70,6 +70,14 @@ int SSL_clear(SSL *ssl)
 /* --- reads --------------------------------------------------------------------------------------
  */
 
+/* A client whose first calls are reads, and the handshake theirs: Node's, between memory BIOs. */
+static inline void begin_by_read(const struct tls_site *site, SSL *ssl, const struct tls_link *link)
+{
+    if (!link && !site->passes && ssl && !site->real->is_server(ssl) &&
+        !site->real->is_init_finished(ssl))
+        tls_link_shake(site->real, ssl, NULL);
+}
+
 static __attribute__((noinline)) int read_plain(const struct tls_real *real, SSL *ssl,
                                                 struct tls_link *link, void *buf, int size,
                                                 bool peek)
@@ -93,6 +101,7 @@ int SSL_read(SSL *ssl, void *buf, int size)
 {
     FIND(read, -1);
     struct tls_link *link = link_of(site, ssl);
+    begin_by_read(site, ssl, link);
     if (!tls_link_follows(link) || size < 0)
         TAIL_RETURN(real->read(ssl, buf, size));
     return read_plain(real, ssl, link, buf, size, false);
@@ -102,6 +111,7 @@ int SSL_peek(SSL *ssl, void *buf, int size)
 {
     FIND(peek, -1);
     struct tls_link *link = link_of(site, ssl);
+    begin_by_read(site, ssl, link);
     if (!tls_link_follows(link) || size < 0)
         TAIL_RETURN(real->peek(ssl, buf, size));
     return read_plain(real, ssl, link, buf, size, true);
@@ -111,6 +121,7 @@ int SSL_read_ex(SSL *ssl, void *buf, size_t size, size_t *got)
 {
     FIND(read_ex, 0);
     struct tls_link *link = link_of(site, ssl);
+    begin_by_read(site, ssl, link);
     if (!tls_link_follows(link))
         TAIL_RETURN(real->read_ex(ssl, buf, size, got));
     return read_ex(real, ssl, link, buf, size, false, got);
@@ -120,6 +131,7 @@ int SSL_peek_ex(SSL *ssl, void *buf, size_t size, size_t *got)
 {
     FIND(peek_ex, 0);
     struct tls_link *link = link_of(site, ssl);
+    begin_by_read(site, ssl, link);
     if (!tls_link_follows(link))
         TAIL_RETURN(real->peek_ex(ssl, buf, size, got));
     return read_ex(real, ssl, link, buf, size, true, got);

@@ -128,15 +128,25 @@ static void partial_writes(void)
     unblocked(true);
 }
 
-static void memory(void)
+static void in_memory(void (*shake)(struct carried *))
 {
     struct carried c = carried_on(connected(port));
 
-    carried_shake(&c);
+    shake(&c);
     for (int i = 0; i < 3; i++)
         told(carried_call(&c, "m"));
     SSL_free(c.ssl);
     KEPT(close(c.fd));
+}
+
+static void memory(void)
+{
+    in_memory(carried_shake);
+}
+
+static void memory_reads(void)
+{
+    in_memory(carried_shake_by_reads);
 }
 
 /* Twenty at once, whose records could be anybody's. */
@@ -513,6 +523,7 @@ static const struct mode modes[] = {
     {"whole-writes", whole_writes},
     {"partial-writes", partial_writes},
     {"memory", memory},
+    {"memory-reads", memory_reads},
     {"memories", memories},
     {"own-bio", own_bio},
     {"clear", clear},

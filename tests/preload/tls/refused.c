@@ -198,13 +198,13 @@ static void duplex(void)
 }
 
 /* Nothing is asked before the socket says something: it does, once. */
-static void memory(void)
+static void in_memory(void (*shake)(struct carried *))
 {
     struct carried c = carried_on(connected(port));
     char text[4096];
     int have = 0, count;
 
-    carried_shake(&c);
+    shake(&c);
     MUST(carried_call(&c, "m") == 200);
     calls++;
     ssl_post(c.ssl, "shut");
@@ -218,6 +218,16 @@ static void memory(void)
     MUST(carry_in(&c) == 0 && carry_in(&c) == 0);
     SSL_free(c.ssl);
     KEPT(close(c.fd));
+}
+
+static void memory(void)
+{
+    in_memory(carried_shake);
+}
+
+static void memory_reads(void)
+{
+    in_memory(carried_shake_by_reads);
 }
 
 /* The first write, in which the handshake is: the request does not leave with it. */
@@ -288,19 +298,11 @@ static void pipelined(void)
 }
 
 static const struct mode modes[] = {
-    {"plain", plain},
-    {"kept", kept},
-    {"bits", bits},
-    {"polled", polled},
-    {"switched", switched},
-    {"two-threads", two_threads},
-    {"duplex", duplex},
-    {"memory", memory},
-    {"implicit", implicit},
-    {"again", again},
-    {"close-first", close_first},
-    {"free-first", free_first},
-    {"pipelined", pipelined},
+    {"plain", plain},           {"kept", kept},           {"bits", bits},
+    {"polled", polled},         {"switched", switched},   {"two-threads", two_threads},
+    {"duplex", duplex},         {"memory", memory},       {"memory-reads", memory_reads},
+    {"implicit", implicit},     {"again", again},         {"close-first", close_first},
+    {"free-first", free_first}, {"pipelined", pipelined},
 };
 
 int main(int argc, char **argv)

@@ -190,14 +190,36 @@ static inline ssize_t carry_in(struct carried *c)
     return count;
 }
 
-static inline void carried_shake(struct carried *c)
+static inline void carried_shake_by(struct carried *c, int (*step)(SSL *))
 {
-    for (int result; (result = SSL_do_handshake(c->ssl)) != 1;) {
+    int result;
+
+    while (result = step(c->ssl), !SSL_is_init_finished(c->ssl)) {
         MUST(SSL_get_error(c->ssl, result) == SSL_ERROR_WANT_READ);
         carry_out(c);
         MUST(carry_in(c) > 0);
     }
     carry_out(c);
+}
+
+static inline void carried_shake(struct carried *c)
+{
+    carried_shake_by(c, SSL_do_handshake);
+}
+
+static inline int read_nothing(SSL *ssl)
+{
+    char byte;
+    int result = SSL_read(ssl, &byte, 1);
+
+    MUST(result == -1);
+    return result;
+}
+
+/* As Node does: nothing is asked of the object but to read. */
+static inline void carried_shake_by_reads(struct carried *c)
+{
+    carried_shake_by(c, read_nothing);
 }
 
 /* As asyncio does: nothing is read before the socket has something. */
