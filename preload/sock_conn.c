@@ -207,11 +207,19 @@ static bool waits(const struct sock_conn *conn)
            (conn->judged && !conn->heard && (conn->connecting || conn->tls));
 }
 
+/* As far as the program and the layer above have taken it. */
+static bool is_over(const struct sock_conn *conn, int fd)
+{
+    return sock_socket_is_over(fd) && (!conn->in_memory || conn->drained == sock_conn_seen(conn));
+}
+
 /* Nothing is asked where nothing is open: a kept connection that ends between two calls. */
 void sock_conn_end(struct sock_conn *conn, int fd, enum sock_end end)
 {
     if (waits(conn) && is_doubtful(conn, fd, end))
         end = SOCK_END_DROP;
+    else if (end == SOCK_END_CLOSE && waits(conn) && is_over(conn, fd))
+        end = SOCK_END_RESET; /* poll has told the program: libuv closes at a hang-up */
     else if (end == SOCK_END_CLOSE && conn->flow && shim_flow_listens(&conn->flow->flow) &&
              sock_socket_unread(fd) > 0)
         shim_flow_unread(&conn->flow->flow); /* the peer was not silent, the program did not look */
@@ -275,8 +283,8 @@ void sock_conn_duplicated(int from, int to)
     sock_conn_unlock(conn);
 }
 
-/* --- its beginning
- * -------------------------------------------------------------------------------- */
+/* --- its beginning ------------------------------------------------------------------------------
+ */
 
 struct sock_conn *sock_conn_make(void)
 {

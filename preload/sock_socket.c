@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/ioctl.h>
 
+#define STATE_CLOSED 7 /* TCP_CLOSE, in a header that goes with no other of TCP's */
+
 static bool is_stream_socket(int fd)
 {
     int type = 0;
@@ -63,6 +65,18 @@ bool sock_socket_has_peer(int fd)
     socklen_t length = sizeof address;
 
     return real_sock()->getpeername(fd, (struct sockaddr *)&address, &length) == 0;
+}
+
+bool sock_socket_is_over(int fd)
+{
+    struct tcp_info info = {.tcpi_state = 0};
+    socklen_t size = sizeof info;
+
+    return real_sock()->getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 &&
+           info.tcpi_state == STATE_CLOSED &&
+           size >= offsetof(struct tcp_info, tcpi_data_segs_out) + sizeof info.tcpi_data_segs_out &&
+           info.tcpi_data_segs_out > 0 && /* a fresh one is closed, too */
+           sock_socket_unread(fd) == 0;
 }
 
 int sock_socket_take_error(int fd)

@@ -15,6 +15,10 @@ bool sock_socket_leads_to(int fd, const struct sockaddr_storage *peer);
 /* Is it connected? */
 bool sock_socket_has_peer(int fd);
 
+/* Was it connected, and is no more (reset, timed out, closed by both ends), with all read that
+ * came? */
+bool sock_socket_is_over(int fd);
+
 /* Takes its pending error: 0, or how its connect ended. */
 int sock_socket_take_error(int fd);
 

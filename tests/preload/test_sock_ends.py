@@ -8,7 +8,7 @@ from support import PYTHON
 
 # One connection per call; what it does after the head is the mode's.
 CLIENT = """
-import http.client, socket, struct, sys, time
+import http.client, select, socket, struct, sys, time
 port, mode, calls = int(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 for _ in range(calls):
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=10)
@@ -18,6 +18,14 @@ for _ in range(calls):
     connection.request("POST", "/v1/chat/completions", '{"model": "m", "messages": [], "stream": true}')
     if mode == "nothing":
         connection.sock.recv(1, socket.MSG_PEEK)  # it is there; nobody looks
+        connection.sock.close()
+        continue
+    if mode.startswith("hung-up"):
+        poll = select.poll()
+        poll.register(connection.sock, 0)
+        assert poll.poll(10_000)[0][1] & select.POLLHUP
+        if mode == "hung-up-after":
+            print(len(connection.sock.recv(10_000)) > 50)
         connection.sock.close()
         continue
     if mode == "impatient":
@@ -72,6 +80,17 @@ def test_who_waits_in_vain_tells_of_a_hang(hang_after, ends, ask, breaker_env, p
     breaker_env.configure(open_seconds=60, hang_after=hang_after)
     provider.answer(Answer(hang=True))
     assert ask("impatient", 7) == ["closed"] * 5 + ends
+
+
+@pytest.mark.parametrize("mode, close", [("hung-up", "before-head"), ("hung-up-after", "mid-head"),
+                                         ("hung-up-after", "mid-body")])
+def test_a_reset_that_is_told_by_poll_alone(mode, close, ask, breaker_env, provider):
+    """libuv takes a hang-up beside bytes for the end, and closes without another read."""
+    breaker_env.configure(open_seconds=60)
+    provider.answer(Answer(body=b"x" * 100, close=close, reset=True))
+    ask(mode, 5)
+    calls = breaker_env.calls(provider.key("m"))
+    assert (calls["failure"], calls["neutral"], calls["success"]) == (5, 0, 0), calls
 
 
 OPENAI = (b'data: {"choices":[{"delta":{"content":"a"}}]}\n\n', b"data: [DONE]\n\n")
