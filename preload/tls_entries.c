@@ -247,6 +247,8 @@ int SSL_write_early_data(SSL *ssl, const void *buf, size_t size, size_t *sent)
     struct tls_link *link = link_of(site, ssl);
     if (link && tls_link_is_live(link))
         tls_io_lose_sight(link);
+    else if (!link && !site->passes && ssl && !real->is_server(ssl))
+        tls_link_leave(real, ssl);
     TAIL_RETURN(real->write_early_data(ssl, buf, size, sent));
 }
 

@@ -61,8 +61,8 @@ static struct tls_link *begin(const struct tls_real *real, SSL *ssl)
     struct tls_link *link = make(real, ssl);
     int fd;
 
-    if (!link)
-        return NULL;
+    if (!link || real->is_dtls(ssl))
+        return link;
     fd = descriptor_of(real, ssl);
     if (fd >= 0) {
         if (sock_tied_by_descriptor(&link->tie, fd, name_of(real, ssl)))
@@ -72,6 +72,11 @@ static struct tls_link *begin(const struct tls_real *real, SSL *ssl)
         atomic_fetch_add_explicit(&sock_carried_awaited, 1, memory_order_relaxed);
     }
     return link;
+}
+
+void tls_link_leave(const struct tls_real *real, SSL *ssl)
+{
+    GUARD_ERRNO(make(real, ssl));
 }
 
 static void look_for(const struct tls_real *real, const SSL *ssl, struct tls_link *link)

@@ -59,6 +59,8 @@ static inline bool tls_link_follows(const struct tls_link *link)
 
 /* Before the handshake goes on: ties it if that can be done now; anew if its descriptor changed. */
 void tls_link_shake(const struct tls_real *real, SSL *ssl, struct tls_link *link);
+/* It has no link, and will not be tied. */
+void tls_link_leave(const struct tls_real *real, SSL *ssl);
 /* Before the first write, with the handshake done. False: it passes from now on. */
 bool tls_link_follow(const struct tls_real *real, SSL *ssl, struct tls_link *link);
 /* What it was tied to ended, or was let go. */

@@ -102,10 +102,11 @@ static bool is_whole(const struct tls_real *real)
 {
     return real->read && real->write && real->peek && real->pending && real->get_error &&
            real->do_handshake && real->get_ex_data && real->set_ex_data && real->get_rbio &&
-           real->get_rfd && real->get_wfd && real->is_server && real->is_init_finished &&
-           real->get_servername && real->get_client_random && real->get_shutdown &&
-           real->set_shutdown && real->CRYPTO_get_ex_new_index && real->BIO_method_type &&
-           real->BIO_ctrl_pending && real->ERR_clear_error && real->ERR_peek_last_error;
+           real->get_rfd && real->get_wfd && real->is_server && real->is_dtls &&
+           real->is_init_finished && real->get_servername && real->get_client_random &&
+           real->get_shutdown && real->set_shutdown && real->CRYPTO_get_ex_new_index &&
+           real->BIO_method_type && real->BIO_ctrl_pending && real->ERR_clear_error &&
+           real->ERR_peek_last_error;
 }
 
 static void discard(struct library *library)
