@@ -2,13 +2,14 @@
 with fallbacks, providers that take their time."""
 
 import functools
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from fallbacks import chain
-from sock_programs import ALL, Conversation
+from sock_programs import CLIENTS, KNOWN, Conversation
 
 CURL = Path(__file__).with_name("curl")
 
@@ -35,12 +36,38 @@ def shut(breaker_env, provider):
     breaker_env.command("trip", "--create", provider.key("shut"))
 
 
+@pytest.fixture(scope="session")
+def java(tmp_path_factory):
+    """SockClient, compiled; None without a JDK of 11 or later."""
+    if not (shutil.which("java") and shutil.which("javac")):
+        return None
+    directory = tmp_path_factory.mktemp("java")
+    done = subprocess.run(["javac", "--release", "11", "-d", directory, CLIENTS / "SockClient.java"],
+                          capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", directory, "SockClient"]
+
+
 @pytest.fixture
-def talk(breaker_env):
+def program(java):
+    """program(NAME): the client's command. Skips what is not here and not in scripts/deps either."""
+
+    def find(name):
+        if name != "java":
+            return KNOWN[name].argv
+        if not java:
+            pytest.skip("no java and javac: too large for scripts/deps; default-jdk-headless has them")
+        return java
+
+    return find
+
+
+@pytest.fixture
+def talk(program, breaker_env):
     """talk(NAME, *FLAGS): that client on sockets of its own, under the breaker, to be asked call by call."""
 
     def start(name, *flags, **options):
-        return Conversation(breaker_env.start(*ALL[name].argv, *flags, "-", stdin=subprocess.PIPE, **options))
+        return Conversation(breaker_env.start(*program(name), *flags, "-", stdin=subprocess.PIPE, **options))
 
     return start
 

@@ -34,6 +34,7 @@ ALL |= {
 MEASURE = {"pycurl": Client([PYTHON, CLIENTS / "sock_python.py", "pycurl"])}
 # One time-out for the whole call, whatever addresses there are.
 MORE = {"aiohttp-total": Client([PYTHON, CLIENTS / "sock_python.py", "aiohttp-total"])}
+KNOWN = ALL | MEASURE | MORE
 # bash writes by stdio, whose system calls are glibc's own and pass by every hook: nothing is known of its requests.
 HTTP = {name: client for name, client in ALL.items() if name != "bash"}
 

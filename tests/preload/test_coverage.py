@@ -10,16 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from sock_programs import ALL, OPEN, REFUSED, Conversation
+from sock_programs import ALL, OPEN, REFUSED
 from support import PYTHON
-from tls_servers import TLS
+from tls_servers import OTHER_TLS, TLS, skip_other_node, trust
 
 TESTS = Path(__file__).parents[1]
 BENCH = TESTS / "bench"
 README = TESTS.parent / "README.md"
 NAME = "localhost"
 PASSES = "status 200 -"
-OTHER_TLS = ("fetch", "wget")  # Node brings its own, wget takes GnuTLS
 
 WHOLE = r"\[(.+)\]"  # the client is the test's one parameter
 FIRST, BUT_LAST = r"\[(\w+)-", r"\[(.+)-\w+\]"  # it is one of two
@@ -46,18 +45,6 @@ MEASURE = {"HTTP/1.1 in clear": {"pycurl"}}
 # --- the ends that no other test shows -------------------------------------------------------------
 
 
-@pytest.fixture
-def start(breaker_env, authority, tmp_path):
-    settings = tmp_path / "wgetrc"
-    settings.write_text(f"ca_certificate = {authority.ca}\n")
-    environment = {"NODE_EXTRA_CA_CERTS": str(authority.ca), "WGETRC": str(settings)}
-
-    def talk(name):
-        return Conversation(breaker_env.start(*ALL[name].argv, "-", env=environment, stdin=subprocess.PIPE))
-
-    return talk
-
-
 def met_by_the_host_alone(client, url, provider, breaker_env):
     """Of its requests nothing is known; H refuses its connects."""
     key, model = provider.key(name=NAME), provider.key("m", NAME)
@@ -71,13 +58,14 @@ def met_by_the_host_alone(client, url, provider, breaker_env):
 
 
 @pytest.mark.parametrize("name", OTHER_TLS)
-def test_other_tls(name, start, tls_provider, breaker_env):
-    met_by_the_host_alone(start(name), tls_provider.url(name=NAME), tls_provider, breaker_env)
+def test_other_tls(name, talk, tls_provider, breaker_env, authority):
+    skip_other_node(name, libssl=False)
+    met_by_the_host_alone(talk(name, env=trust(authority)), tls_provider.url(name=NAME), tls_provider, breaker_env)
 
 
 @pytest.mark.parametrize("name", ["bash"])
-def test_past_the_calls(name, start, provider, breaker_env):
-    met_by_the_host_alone(start(name), provider.url(name=NAME), provider, breaker_env)
+def test_past_the_calls(name, talk, provider, breaker_env):
+    met_by_the_host_alone(talk(name), provider.url(name=NAME), provider, breaker_env)
 
 
 @pytest.fixture

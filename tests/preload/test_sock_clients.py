@@ -10,47 +10,19 @@ wget is a process per call, but for the test that names it; neither it nor PHP's
 """
 
 import contextlib
-import shutil
 import socket
 import subprocess
 
 import pytest
 
 from provider import Answer, Provider, wait_until
-from sock_programs import (ALL, CLIENTS, HTTP, MEASURE, MORE, OPEN, REFUSED, TIMEOUT, Conversation, Names, black_hole,
-                           digest_of, lines_of, no_ipv6, refusing_ipv6)
+from sock_programs import (ALL, HTTP, KNOWN, MEASURE, OPEN, REFUSED, TIMEOUT, Conversation, Names, black_hole, digest_of,
+                           lines_of, no_ipv6, refusing_ipv6)
 from support import PYTHON, BreakerEnvironment
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
 STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
-KNOWN = ALL | MEASURE | MORE
 TOLD = {status: f"status {status} -" for status in (200, 429, 500, 503)}
-
-
-@pytest.fixture(scope="session")
-def java(tmp_path_factory):
-    """SockClient, compiled; None without a JDK of 11 or later."""
-    if not (shutil.which("java") and shutil.which("javac")):
-        return None
-    directory = tmp_path_factory.mktemp("java")
-    done = subprocess.run(["javac", "--release", "11", "-d", directory, CLIENTS / "SockClient.java"],
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", directory, "SockClient"]
-
-
-@pytest.fixture
-def program(java):
-    """program(NAME): the client's command. Skips what is not here and not in scripts/deps either."""
-
-    def find(name):
-        if name != "java":
-            return KNOWN[name].argv
-        if not java:
-            pytest.skip("no java and javac: too large for scripts/deps; default-jdk-headless has them")
-        return java
-
-    return find
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from provider import Answer, wait_until
 from sock_programs import ALL, OPEN, REFUSED, TIMEOUT, Conversation, digest_of
 from support import PYTHON
 from test_sock_connect import cut, listener  # noqa: F401
-from tls_servers import TLS, Tunnel, trust
+from tls_servers import TLS, Tunnel, skip_other_node, trust
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
 STREAM = Answer(200, {"Content-Type": "text/event-stream"}, EVENTS, chunked=True, pieces=20)
@@ -26,6 +26,7 @@ def talk(breaker_env, authority):
     """talk(NAME, *FLAGS): that client under the breaker (bare=True: without), asked call by call."""
 
     def start(name, *flags, bare=False, env=None):
+        skip_other_node(name, libssl=True)
         return Conversation(breaker_env.start(*ALL[name].argv, *flags, "-", bare=bare, stdin=subprocess.PIPE,
                                               env=trust(authority) if env is None else env))
 

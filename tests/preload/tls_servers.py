@@ -1,21 +1,40 @@
 """Providers over TLS, and clients that trust them: what the tests of the TLS layer share."""
 
+import functools
 import socket
 import subprocess
 import threading
 
+import pytest
+
 from sock_programs import ALL
 
-# By libssl, as Debian has them (wget's is GnuTLS, Node brings its own). Each client's own way to a CA file is among the
-# variables of `trust`.
-TLS = {name: ALL[name] for name in ("http.client", "requests", "urllib3", "httpx", "httpx-async", "aiohttp", "ruby",
+# Debian's has the system's libssl, and its makers' brings its own.
+NODE = ("fetch", "node-http")
+# By libssl, as Debian has them. Each client's own way to a CA file is among the variables of `trust`.
+TLS = {name: ALL[name] for name in ("http.client", "requests", "urllib3", "httpx", "httpx-async", "aiohttp", *NODE, "ruby",
                                     "lwp", "php")}
-IN_MEMORY = ("httpx-async", "aiohttp")  # whose records go through memory BIOs
+OTHER_TLS = {name: ALL[name] for name in (*NODE, "wget", "java")}  # wget's is GnuTLS, Java's is Java
+IN_MEMORY = ("httpx-async", "aiohttp", *NODE)  # whose records go through memory BIOs
+
+
+@functools.lru_cache
+def node_has_libssl():
+    said = subprocess.run(["node", "-p", "process.config.variables.node_shared_openssl"], capture_output=True, timeout=20)
+    assert said.returncode == 0, said
+    return said.stdout.strip() == b"true"
+
+
+def skip_other_node(name, libssl):
+    """Node is among the clients of both kinds."""
+    if name in NODE and node_has_libssl() != libssl:
+        pytest.skip("the node here brings its own TLS, Debian's has libssl" if libssl else "the node here has libssl")
 
 
 def trust(authority):
     """The environment of a client that takes the authority's certificates."""
-    return {name: str(authority.ca) for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PERL_LWP_SSL_CA_FILE")}
+    return {name: str(authority.ca)
+            for name in ("SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "PERL_LWP_SSL_CA_FILE", "NODE_EXTRA_CA_CERTS")}
 
 
 def make_certificate(authority, directory, *names):

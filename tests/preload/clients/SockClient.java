@@ -1,9 +1,10 @@
 // SockClient.java …: as sock_python.py, by Java's own HttpClient (11 and later), with its defaults: it asks for HTTP/2
 // by Upgrade, and tries a refused connect once more by itself. Its connections stay in its pool, and "Connection" is not
-// for the program to set: "close" is a client of its own for the call.
+// for the program to set: "close" is a client of its own for the call. Trusts what SSL_CERT_FILE names, if anything.
 
 import java.io.BufferedReader;
 import java.io.ByteArrayOutputStream;
+import java.io.FileInputStream;
 import java.io.InputStream;
 import java.io.InputStreamReader;
 import java.net.ConnectException;
@@ -12,18 +13,38 @@ import java.net.http.HttpClient;
 import java.net.http.HttpRequest;
 import java.net.http.HttpResponse;
 import java.net.http.HttpTimeoutException;
+import java.security.KeyStore;
 import java.security.MessageDigest;
+import java.security.cert.CertificateFactory;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
+import javax.net.ssl.SSLContext;
+import javax.net.ssl.TrustManagerFactory;
 
 public class SockClient {
     static Duration timeout = Duration.ofSeconds(20);
+    static SSLContext trusting;
     static HttpClient kept;
 
     static HttpClient newClient() {
-        return HttpClient.newBuilder().connectTimeout(timeout).build();
+        return HttpClient.newBuilder().connectTimeout(timeout).sslContext(trusting).build();
+    }
+
+    static SSLContext contextOf(String path) throws Exception {
+        if (path == null)
+            return SSLContext.getDefault();
+        KeyStore store = KeyStore.getInstance(KeyStore.getDefaultType());
+        store.load(null, null);
+        try (InputStream file = new FileInputStream(path)) {
+            store.setCertificateEntry("ca", CertificateFactory.getInstance("X.509").generateCertificate(file));
+        }
+        TrustManagerFactory managers = TrustManagerFactory.getInstance(TrustManagerFactory.getDefaultAlgorithm());
+        managers.init(store);
+        SSLContext context = SSLContext.getInstance("TLS");
+        context.init(null, managers.getTrustManagers(), null);
+        return context;
     }
 
     static void call(String url, String model, boolean stream, boolean close) throws Exception {
@@ -83,6 +104,7 @@ public class SockClient {
             else
                 rest.add(words[i]);
         }
+        trusting = contextOf(System.getenv("SSL_CERT_FILE"));
         kept = newClient();
         if (rest.get(0).equals("-")) {
             BufferedReader lines = new BufferedReader(new InputStreamReader(System.in));

@@ -1,7 +1,8 @@
-// sock_node.js KIND …: as sock_python.py, by Node's fetch (undici) or its http module. KIND: fetch, http.
+// sock_node.js KIND …: as sock_python.py, by Node's fetch (undici) or its http and https modules. KIND: fetch, http.
 "use strict";
 const crypto = require("crypto");
 const http = require("http");
+const https = require("https");
 const net = require("net");
 const readline = require("readline");
 
@@ -53,17 +54,18 @@ async function byFetch(url, model, stream, close) {
         return [answer.status, Buffer.concat(pieces)];
     } finally {
         if (close)
-            await own.close();
+            await own.destroy();  // close() of an old one waits for what has timed out
     }
 }
 
-const keeping = new http.Agent({ keepAlive: true });
+const keeping = { "http:": new http.Agent({ keepAlive: true }), "https:": new https.Agent({ keepAlive: true }) };
 
 function byHttp(url, model, stream, close) {
     return new Promise((resolve, reject) => {
         const body = JSON.stringify({ model, messages: [] });
-        const request = http.request(url, {
-            method: "POST", agent: close ? false : keeping, timeout: milliseconds,
+        const scheme = new URL(url).protocol;
+        const request = (scheme === "https:" ? https : http).request(url, {
+            method: "POST", agent: close ? false : keeping[scheme], timeout: milliseconds,
             headers: { "Content-Type": "application/json", "Content-Length": Buffer.byteLength(body) },
         }, async answer => {
             try {
@@ -118,7 +120,7 @@ async function main() {
         for (let i = 0; i < Number(rest[1] || 1); i++)
             await call(rest[0], rest[2] || "m", options.stream, options.close);
     }
-    keeping.destroy();
+    Object.values(keeping).forEach(agent => agent.destroy());
     if (dispatcher)
         await dispatcher.close();
 }

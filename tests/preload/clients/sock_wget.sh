@@ -1,7 +1,8 @@
 #!/bin/bash
 # sock_wget.sh …: as sock_python.py, by wget. COUNT calls are one wget with the URL so many times, which keeps its
-# connection; a line of stdin is a wget of its own.
+# connection; a line of stdin is a wget of its own. Trusts what SSL_CERT_FILE names, if anything.
 timeout=20 count=1 model=m
+trust=(${SSL_CERT_FILE:+--ca-certificate="$SSL_CERT_FILE"})
 how=(--no-http-keep-alive)
 while [ "${1#--}" != "$1" ]; do
     case $1 in
@@ -20,7 +21,7 @@ calls() { # MODEL URL...
     shift
     rm -f "$directory"/*
     wget -S --progress=dot --tries=1 --timeout="$timeout" --content-on-error --header='Content-Type: application/json' \
-        "${how[@]}" --post-data="{\"model\": \"$model\", \"messages\": []}" -P "$directory/" "$@" >"$directory/said" 2>&1
+        "${trust[@]}" "${how[@]}" --post-data="{\"model\": \"$model\", \"messages\": []}" -P "$directory/" "$@" >"$directory/said" 2>&1
     while IFS= read -r line; do
         case $line in
         --*://*) $told; told='echo error other:nothing' ;;
