@@ -10,7 +10,7 @@ import pytest
 from provider import Answer
 from sock_programs import CLIENTS
 from support import PYTHON
-from test_tls_odd import NAME, TLS, shut, words_of  # noqa: F401
+from test_tls_odd import NAME, TLS, shut, tls_program, words_of  # noqa: F401
 
 
 def library(name):
@@ -113,3 +113,54 @@ def test_two_breakers(built, breaker_env, shut, tmp_path):  # noqa: F811
 def test_disabled(built, breaker_env, shut):  # noqa: F811
     done = breaker_env.run(built["system"], built["plugin-system"], shut.port, "shut", env={"BREAKER_DISABLED": "1"})
     assert words_of(done) == ["200", "200", "same"] and shut.count() == 2
+
+
+# --- others that stand in between ---------------------------------------------------------------------
+
+
+def wrapped(breaker_env, shut, command, *preloads):  # noqa: F811
+    """What it says, with the libraries preloaded in this order."""
+    environment = {**breaker_env.environment, "LD_PRELOAD": " ".join(map(str, preloads))}
+    return words_of(subprocess.run([*command, "plain", str(shut.port)], env=environment, cwd=breaker_env.directory,
+                                   capture_output=True, stdin=subprocess.DEVNULL, timeout=50))
+
+
+def test_a_wrapper_in_front_of_us(compile_c, tls_program, breaker_env, shut):  # noqa: F811
+    library = compile_c(TLS / "wrapper.c", "-shared", "-fPIC", name="wrapper.so")
+    command = [tls_program("calls")]
+    said = wrapped(breaker_env, shut, command, library)
+    assert said == ["200"] * 3 + ["wrapped", "1", "1"] and count(breaker_env, shut) == 0
+    assert wrapped(breaker_env, shut, command, library, breaker_env.library) == said
+    assert count(breaker_env, shut) == 3
+
+
+def test_a_wrapper_behind_us(compile_c, tls_program, breaker_env, shut):  # noqa: F811
+    """It is passed by (tls_real.h); the calls are none the worse for it."""
+    library = compile_c(TLS / "wrapper.c", "-shared", "-fPIC", name="wrapper.so")
+    assert wrapped(breaker_env, shut, [tls_program("calls")], breaker_env.library, library)[:3] == ["200"] * 3
+    assert count(breaker_env, shut) == 3
+
+
+def test_a_wrapper_of_the_programs_own(compile_c, breaker_env, shut):  # noqa: F811
+    program = compile_c(TLS / "calls.c", TLS / "wrapper.c", "-I", TLS, "-I", TLS.with_name("sock"), "-w", "-rdynamic", "-lssl",
+                        "-lcrypto", "-pthread", name="wrapping")
+    said = wrapped(breaker_env, shut, [program])
+    assert said == ["200"] * 3 + ["wrapped", "1", "1"] and count(breaker_env, shut) == 0
+    assert wrapped(breaker_env, shut, [program], breaker_env.library) == said
+    assert count(breaker_env, shut) == 3
+
+
+def test_closed_and_opened_again(bundled, breaker_env, shut):  # noqa: F811
+    """By dlclose, as far as the program knows."""
+    code = ("import ctypes, _ctypes, runpy, sys\n"
+            "handles, load = [], ctypes.CDLL\n"
+            "ctypes.CDLL = lambda *names: handles.append(load(*names)) or handles[-1]\n"
+            "for _ in range(3):\n"
+            f"    runpy.run_path({str(CLIENTS / 'tls_ctypes.py')!r})\n"
+            "    while handles:\n"
+            "        _ctypes.dlclose(handles.pop()._handle)\n")
+    for path in ("libssl.so.3", "libss1.so.3"):
+        command, where = (PYTHON, "-c", code, path, shut.port, "m", 1), {"LD_LIBRARY_PATH": str(bundled)}
+        assert words_of(breaker_env.run_bare(*command, env=where)) == \
+            words_of(breaker_env.run(*command, env=where)) == ["200"] * 3
+    assert count(breaker_env, shut) == 6
