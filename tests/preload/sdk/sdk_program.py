@@ -8,10 +8,10 @@ A line of JSON comes in per call:
 
 and one goes out:
 
-    {"seconds": S, "text": "what the model said"}
-    {"seconds": S, "error": "package.Class", "status": 503, "code": ..., "message": ..., "said": "str() of it"}
+    {"seconds": S, "slept": S, "text": "what the model said"}
+    {"seconds": S, "slept": S, "error": "package.Class", "status": 503, "code": ..., "message": ..., "said": "str() of it"}
 
-`code` and `message` are what the SDK's exception offers as such; null where it offers none. Asynchronous calls run in
+`slept` is what it asked of time.sleep(). `code` and `message` are what the SDK's exception offers as such; null where it offers none. Asynchronous calls run in
 one event loop on a thread of its own, which looks after kept connections between calls, too.
 """
 
@@ -336,26 +336,40 @@ def text_of(said):
     return said if isinstance(said, str) else repr(said)
 
 
-def told(sdk, run, order):
+def note_sleeps():
+    """The list of what is slept from now on, by whoever looks time.sleep() up then."""
+    slept, sleep = [], time.sleep
+
+    def noted(seconds):
+        slept.append(seconds)
+        sleep(seconds)
+
+    time.sleep = noted
+    return slept
+
+
+def told(sdk, run, order, slept):
+    slept.clear()
     start = time.monotonic()
     try:
         said = {"text": run(sdk.acall(order)) if order["async"] else sdk.call(order)}
     except Exception as error:  # whatever the SDK raises is its answer
         name = f"{type(error).__module__.partition('.')[0]}.{type(error).__name__}"
         said = {"error": name, **sdk.told(error), "said": text_of(str(error))}
-    return {"seconds": round(time.monotonic() - start, 3), **said}
+    return {"seconds": round(time.monotonic() - start, 3), "slept": sum(slept), **said}
 
 
 def main():
     loop = asyncio.new_event_loop()
     threading.Thread(target=loop.run_forever, daemon=True).start()
+    slept = note_sleeps()
     sdk = SDKS[sys.argv[1]]()
 
     def run(coroutine):
         return asyncio.run_coroutine_threadsafe(coroutine, loop).result()
 
     for line in iter(sys.stdin.readline, ""):
-        print(json.dumps(told(sdk, run, json.loads(line)), default=repr), flush=True)
+        print(json.dumps(told(sdk, run, json.loads(line), slept), default=repr), flush=True)
 
 
 main()

@@ -29,6 +29,7 @@ class Sdk:
     retried: tuple = (500, 503, 529)  # statuses
     once: tuple = ()  # what is never retried: a way, or "stream"
     refusals: int = 1  # how often a refused call that is retried asks
+    sleeps: float | None = None  # seconds at most, between those
     ways: tuple = ("chat",)
     is_async: tuple = (False, True)
     overloaded: tuple = ()  # ways on which that is told as a failure of the provider's, a 500
@@ -79,13 +80,13 @@ SDKS = {
         failed="groq.InternalServerError", refused=("groq.InternalServerError", OPEN),
         limited=("groq.RateLimitError", LIMITED), broken="groq.APIError", hung="groq.APITimeoutError",
         unreachable="groq.APIConnectionError", attempts=3),
-    # No header keeps botocore from its two retries, which come within 0.15 s.
+    # No header keeps botocore from its two retries, before which it waits for up to 0.05 and 0.1 s.
     "boto3": Sdk(
         failed="botocore.ServiceUnavailableException",
         refused=("botocore.ServiceUnavailableException", "ServiceUnavailableException"),
         limited=("botocore.ThrottlingException", "ThrottlingException"), broken="botocore.EventStreamError",
         hung="botocore.ReadTimeoutError", unreachable="botocore.EndpointConnectionError", attempts=3,
-        retried=(500, 503), refusals=3, is_async=(False,)),
+        retried=(500, 503), refusals=3, sleeps=0.15, is_async=(False,)),
     # Anthropic's word "overloaded_error" is an InternalServerError to it, whatever the status.
     "litellm": Sdk(
         failed="litellm.InternalServerError", refused=("litellm.ServiceUnavailableError", None),
@@ -169,6 +170,7 @@ class Walk:
                    (self.breaker_env.calls(self.key(model))["refused"] - before, self.sdk.refusals_of(how)),
                    (self.api.count(model=model), count))
         assert answer["seconds"] < AT_ONCE, (self.here, answer)
+        assert self.sdk.sleeps is None or 0 < answer["slept"] <= self.sdk.sleeps, (self.here, answer)
 
     def limited(self):
         """A 429 counts for nobody; the credential waits, and is told so in the provider's place."""
