@@ -22,6 +22,13 @@ def test_programs(name, mode, tls_program, breaker_env, shut, surroundings):  # 
                                  shut.port, env=surroundings, timeout=100))
 
 
+@pytest.mark.parametrize("mode", ["early", "renegotiated", "paired", "datagrams"])
+@pytest.mark.time_limit(120)
+def test_features(mode, tls_program, breaker_env, surroundings):  # noqa: F811
+    assert_clean(breaker_env.run(*VALGRIND, "--leak-check=full", "--errors-for-leak-kinds=definite", tls_program("features"),
+                                 mode, env=surroundings, timeout=100))
+
+
 @pytest.mark.parametrize("name", ["http.client", "httpx-async", "ruby", "lwp", "php"])
 @pytest.mark.time_limit(180)
 def test_clients(name, breaker_env, shut, authority):  # noqa: F811
