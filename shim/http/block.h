@@ -52,12 +52,30 @@ static inline bytes16 block_all(uint8_t value)
     return (bytes16){0} + value;
 }
 
+/* Each for itself: gcc keeps a struct that memcpy filled in memory. */
+static inline bytes16 block_load16(const char *at)
+{
+    bytes16 v;
+
+    memcpy(&v, at, sizeof v);
+    return v;
+}
+
 static inline struct block block_load(const char *at)
 {
-    struct block block;
+    return (struct block){block_load16(at), block_load16(at + 16), block_load16(at + 32),
+                          block_load16(at + 48)};
+}
 
-    memcpy(&block, at, sizeof block);
-    return block;
+/* Where to load a block from that may be cut short after `len` bytes: `at`, or a copy in `room`
+ * with zeros behind it. */
+static inline const char *block_padded(const char *at, size_t len, char room[BLOCK])
+{
+    if (len >= BLOCK)
+        return at;
+    memset(room, 0, BLOCK);
+    memcpy(room, at, len);
+    return room;
 }
 
 /* 0xff in each lane that holds `value`. */
@@ -98,8 +116,7 @@ static inline size_t block_find(const char *bytes, size_t len, char one, char ot
     size_t at = 0;
 
     for (; len - at >= sizeof(bytes16); at += sizeof(bytes16)) {
-        bytes16 v;
-        memcpy(&v, bytes + at, sizeof v);
+        bytes16 v = block_load16(bytes + at);
         uint64_t hits = block_mask16((bytes16)(v == block_all((uint8_t)one)) |
                                      (bytes16)(v == block_all((uint8_t)other)));
         if (hits)

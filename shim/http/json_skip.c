@@ -11,16 +11,16 @@
 
 #include "http/block.h"
 
-/* Which characters are escaped: those after an odd run of backslashes. *carry: the first character
- * of the next block is one. */
-static uint64_t escaped(uint64_t backslashes, bool *carry)
+/* Which characters are escaped: those after an odd run of backslashes. *carry: the first
+ * character behind these `len` is one. */
+static uint64_t escaped(uint64_t backslashes, size_t len, bool *carry)
 {
     uint64_t mask = 0;
 
     *carry = false;
     while (backslashes) {
         unsigned at = (unsigned)__builtin_ctzll(backslashes);
-        if (at == 63) {
+        if (at == len - 1) {
             *carry = true;
             break;
         }
@@ -65,7 +65,9 @@ static bool is_escaped(const char *bytes, size_t begin, size_t at)
 
 /* So far without a quote it is a long text: libc's memchr has the machine's widest vectors, but is
  * a call, which short strings do not bear. */
-#define FAR (4 * BLOCK)
+#define FAR (2 * BLOCK)
+
+#define NOWHERE SIZE_MAX
 
 /* Where the next quote stands, or the end of `bytes`. */
 static size_t next_quote(struct span bytes, size_t at)
@@ -75,44 +77,47 @@ static size_t next_quote(struct span bytes, size_t at)
     return quote ? (size_t)(quote - bytes.ptr) : bytes.len;
 }
 
+/* The first quote of a block that ends the string; NOWHERE: there is none. */
+static inline size_t end_in_block(struct span bytes, size_t begin, size_t at, uint64_t quotes)
+{
+    for (; quotes; quotes &= quotes - 1) {
+        size_t quote = at + (size_t)__builtin_ctzll(quotes);
+        if (!is_escaped(bytes.ptr, begin, quote))
+            return quote;
+    }
+    return NOWHERE;
+}
+
 /* Moves *index, which is inside a string and before the end of `bytes`, behind the closing quote.
  * False: the string goes on behind these bytes; *index is their end. Not inlined: among its only
  * caller's variables gcc has no registers left for its vectors. */
 static __attribute__((noinline)) bool find_string_end(struct json_skip *skip, struct span bytes,
                                                       size_t *index)
 {
-    size_t begin = *index + skip->escaped, at = begin, far = begin + FAR;
+    size_t begin = *index + skip->escaped, at = begin, far = begin + FAR, end = NOWHERE;
+    char room[BLOCK];
 
     skip->escaped = false;
-    for (; bytes.len - at >= BLOCK; at += BLOCK) {
-        struct block hits = block_compare(block_load(bytes.ptr + at), '"');
-        if (!block_any(hits)) {
-            if (at < far)
-                continue;
+    while (at < bytes.len && end == NOWHERE) {
+        if (at >= far) {
             at = next_quote(bytes, at);
-            if (bytes.len - at < BLOCK)
-                break;
-            hits = block_compare(block_load(bytes.ptr + at), '"');
+            if (at < bytes.len && !is_escaped(bytes.ptr, begin, at))
+                end = at;
+            far = ++at + FAR;
+            continue;
         }
-        for (uint64_t quotes = block_bits(hits); quotes; quotes &= quotes - 1) {
-            size_t quote = at + (size_t)__builtin_ctzll(quotes);
-            if (!is_escaped(bytes.ptr, begin, quote)) {
-                *index = quote + 1;
-                return true;
-            }
+        const char *from = block_padded(bytes.ptr + at, bytes.len - at, room);
+        struct block hits = block_compare(block_load(from), '"');
+        if (block_any(hits)) {
+            end = end_in_block(bytes, begin, at, block_bits(hits));
+            far = at + BLOCK + FAR;
         }
-        far = at + FAR;
+        at += BLOCK;
     }
-    for (; at < bytes.len; at++) {
-        at += block_find(bytes.ptr + at, bytes.len - at, '"', '"');
-        if (at < bytes.len && !is_escaped(bytes.ptr, begin, at)) {
-            *index = at + 1;
-            return true;
-        }
-    }
-    skip->escaped = is_escaped(bytes.ptr, begin, bytes.len);
-    *index = bytes.len;
-    return false;
+    if (end == NOWHERE)
+        skip->escaped = is_escaped(bytes.ptr, begin, bytes.len);
+    *index = end == NOWHERE ? bytes.len : end + 1;
+    return end != NOWHERE;
 }
 
 /* --- inside an object or array --------------------------------------------------------------- */
@@ -128,7 +133,8 @@ static void step(struct json_skip *skip, char c)
         skip->depth--;
 }
 
-/* The brackets of a block in their order. Returns how many bytes were taken. */
+/* The brackets of a block in their order. Returns how many bytes were taken; 0: the value goes on.
+ */
 static size_t walk(struct json_skip *skip, uint64_t openers, uint64_t closers)
 {
     for (uint64_t left = openers | closers; left; left &= left - 1) {
@@ -138,21 +144,23 @@ static size_t walk(struct json_skip *skip, uint64_t openers, uint64_t closers)
             return (size_t)__builtin_ctzll(left) + 1;
         }
     }
-    return BLOCK;
+    return 0;
 }
 
-/* One block that begins outside strings. Returns how many bytes were taken; 0: it is no JSON (a
- * backslash outside strings escapes nothing), to be walked byte by byte. */
-static size_t skip_block(struct json_skip *skip, const char *at)
+/* One block, of which `len` bytes are there, that begins outside strings. Returns how many were
+ * taken; 0: it is no JSON (a backslash outside strings escapes nothing), to be walked byte by byte.
+ */
+static size_t skip_block(struct json_skip *skip, const char *at, size_t len)
 {
-    struct block v = block_load(at);
+    char room[BLOCK];
+    struct block v = block_load(block_padded(at, len, room));
     struct block slashes = block_compare(v, '\\');
     uint64_t quotes = block_bits(block_compare(v, '"')), backslashes = 0;
     bool carry = false;
 
     if (block_any(slashes)) {
         backslashes = block_bits(slashes);
-        quotes &= ~escaped(backslashes, &carry);
+        quotes &= ~escaped(backslashes, len, &carry);
     }
     uint64_t strings = running_xor(quotes);
     if (backslashes & ~strings)
@@ -161,18 +169,28 @@ static size_t skip_block(struct json_skip *skip, const char *at)
                            v.d | block_all(0x20)};
     uint64_t openers = block_bits(block_compare(folded, '{')) & ~strings;
     uint64_t closers = block_bits(block_compare(folded, '}')) & ~strings;
-    uint32_t closed = count_bits(closers);
+    uint32_t closed = closers ? count_bits(closers) : 0;
     if (closed < skip->depth) {
         skip->depth += count_bits(openers) - closed;
     } else {
         size_t taken = walk(skip, openers, closers);
-        if (skip->depth == 0)
+        if (taken > 0)
             return taken;
     }
     skip->escaped = carry;
-    if (strings >> 63)
-        skip->in_string = true;
-    return BLOCK;
+    skip->in_string = strings >> 63;
+    return len;
+}
+
+/* The closers right behind a string: a prompt's are all that is left of its value, as a rule.
+ * Returns where they end. */
+static size_t close_behind(struct json_skip *skip, struct span bytes, size_t at)
+{
+    while (skip->depth > 0 && at < bytes.len && (bytes.ptr[at] | 0x20) == '}') {
+        skip->depth--;
+        at++;
+    }
+    return at;
 }
 
 size_t json_skip_feed(struct json_skip *skip, struct span bytes)
@@ -182,9 +200,12 @@ size_t json_skip_feed(struct json_skip *skip, struct span bytes)
     while (at < bytes.len && !json_skip_over(skip)) {
         if (skip->in_string) {
             skip->in_string = !find_string_end(skip, bytes, &at);
+            if (!skip->in_string)
+                at = close_behind(skip, bytes, at);
             continue;
         }
-        size_t taken = bytes.len - at >= BLOCK ? skip_block(skip, bytes.ptr + at) : 0;
+        size_t left = bytes.len - at;
+        size_t taken = skip_block(skip, bytes.ptr + at, left < BLOCK ? left : BLOCK);
         at += taken;
         if (taken == 0)
             step(skip, bytes.ptr[at++]);
