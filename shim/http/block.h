@@ -110,21 +110,46 @@ static inline uint64_t block_bits(struct block hits)
            block_mask16(hits.d) << 48;
 }
 
-/* Where one of the two first stands; `len`: neither does. For what is short as a rule. */
+/* The same of up to 16 bytes. */
+static inline bytes16 block_load16_padded(const char *at, size_t len)
+{
+    bytes16 v = {0};
+
+    if (len >= sizeof v)
+        return block_load16(at);
+    memcpy(&v, at, len);
+    return v;
+}
+
+/* Where one of the two, neither of them 0, first stands; `len`: neither does. For what is short as
+ * a rule. */
 static inline size_t block_find(const char *bytes, size_t len, char one, char other)
 {
-    size_t at = 0;
-
-    for (; len - at >= sizeof(bytes16); at += sizeof(bytes16)) {
-        bytes16 v = block_load16(bytes + at);
+    for (size_t at = 0; at < len; at += sizeof(bytes16)) {
+        bytes16 v = block_load16_padded(bytes + at, len - at);
         uint64_t hits = block_mask16((bytes16)(v == block_all((uint8_t)one)) |
                                      (bytes16)(v == block_all((uint8_t)other)));
         if (hits)
             return at + (size_t)__builtin_ctzll(hits);
     }
-    while (at < len && bytes[at] != one && bytes[at] != other)
-        at++;
-    return at;
+    return len;
+}
+
+/* The same of what cannot stand in a JSON string for itself, or in a name or line: a quote, a
+ * backslash or a control character. */
+static inline size_t block_find_odd(const char *bytes, size_t len)
+{
+    for (size_t at = 0; at < len; at += sizeof(bytes16)) {
+        bytes16 v = block_load16_padded(bytes + at, len - at);
+        uint64_t hits =
+            block_mask16((bytes16)(v == block_all('"')) | (bytes16)(v == block_all('\\')) |
+                         (bytes16)(v < block_all(0x20)) | (bytes16)(v == block_all(0x7f)));
+        if (hits) {
+            size_t found = at + (size_t)__builtin_ctzll(hits);
+            return found < len ? found : len; /* the padding is of control characters */
+        }
+    }
+    return len;
 }
 
 #endif

@@ -24,7 +24,10 @@ void model_scan_init(struct model_scan *scan, struct span name)
 
 static bool is_space(char c)
 {
-    return c == ' ' || c == '\t' || c == '\n' || c == '\r';
+    const uint64_t spaces =
+        UINT64_C(1) << ' ' | UINT64_C(1) << '\t' | UINT64_C(1) << '\n' | UINT64_C(1) << '\r';
+
+    return (unsigned char)c <= ' ' && (spaces >> c & 1);
 }
 
 /* --- strings with escapes: member names and the model ------------------------------------------
@@ -156,53 +159,37 @@ static void string_byte(struct model_scan *scan, char c)
     }
 }
 
-/* The length of the run of bytes at the start that stand for themselves. */
-static size_t plain_run(struct span bytes)
+/* Bytes that stand for themselves: compared with the name as a whole, or added to the model. */
+static void add_run(struct model_scan *scan, struct span run)
 {
-    return block_find(bytes.ptr, bytes.len, '"', '\\');
-}
-
-static bool has_control(struct span bytes)
-{
-    bool found = false;
-
-    for (size_t i = 0; i < bytes.len; i++)
-        found |= (unsigned char)bytes.ptr[i] < 0x20 || bytes.ptr[i] == 0x7f;
-    return found;
-}
-
-/* Where nothing is escaped, a run of the name is compared as a whole, and one of the model copied.
- * Returns how many bytes were taken; 0: to be taken one by one. */
-static size_t take_run(struct model_scan *scan, struct span bytes)
-{
-    size_t len = scan->escape == ESCAPE_NONE && !scan->surrogate ? plain_run(bytes) : 0;
-
     if (scan->mode == SCAN_NAME) {
-        if (len > scan->name.len - scan->matched ||
-            memcmp(bytes.ptr, scan->name.ptr + scan->matched, len) != 0)
+        if (run.len > scan->name.len - scan->matched ||
+            memcmp(run.ptr, scan->name.ptr + scan->matched, run.len) != 0)
             scan->flags |= SCAN_NAME_DIFFERS;
         else
-            scan->matched = (uint16_t)(scan->matched + len);
-        return len;
-    }
-    if (len > (size_t)MODEL_MAX - scan->value_len || has_control(span_of(bytes.ptr, len))) {
+            scan->matched = (uint16_t)(scan->matched + run.len);
+    } else if (run.len > (size_t)MODEL_MAX - scan->value_len) {
         scan_set(scan, SCAN_ABSENT);
-        return len;
+    } else {
+        memcpy(scan->value + scan->value_len, run.ptr, run.len);
+        scan->value_len = (uint16_t)(scan->value_len + run.len);
     }
-    memcpy(scan->value + scan->value_len, bytes.ptr, len);
-    scan->value_len = (uint16_t)(scan->value_len + len);
-    return len;
 }
 
+/* A run of such bytes and the one behind it. */
 static size_t string_bytes(struct model_scan *scan, struct span bytes)
 {
-    size_t taken = take_run(scan, bytes);
+    size_t len = 0;
 
-    if (taken == 0) {
-        string_byte(scan, bytes.ptr[0]);
-        taken = 1;
+    if (scan->escape == ESCAPE_NONE && !scan->surrogate) {
+        len = scan->mode == SCAN_NAME ? block_find(bytes.ptr, bytes.len, '"', '\\')
+                                      : block_find_odd(bytes.ptr, bytes.len);
+        add_run(scan, span_of(bytes.ptr, len));
+        if (len == bytes.len || scan->mode == SCAN_ABSENT)
+            return bytes.len;
     }
-    return taken;
+    string_byte(scan, bytes.ptr[len]);
+    return len + 1;
 }
 
 /* --- the top level -----------------------------------------------------------------------------
@@ -236,43 +223,6 @@ static size_t skip_spaces(struct span bytes, size_t at)
     return at;
 }
 
-/* A member's name and colon in one go, when they stand here whole and nothing in them is escaped.
- * Returns how many bytes were taken; 0: to be taken one by one. */
-static size_t take_member(struct model_scan *scan, struct span bytes)
-{
-    size_t at = skip_spaces(bytes, *bytes.ptr == ','), name = at + 1;
-
-    if (at == bytes.len || bytes.ptr[at] != '"')
-        return 0;
-    size_t len = plain_run(span_skip(bytes, name)), end = name + len;
-    if (end == bytes.len || bytes.ptr[end] != '"')
-        return 0;
-    at = skip_spaces(bytes, end + 1);
-    if (at == bytes.len || bytes.ptr[at] != ':')
-        return 0;
-    scan->flags = span_eq(span_of(bytes.ptr + name, len), scan->name) ? SCAN_NAME_MATCHED : 0;
-    scan_set(scan, SCAN_VALUE);
-    return at + 1;
-}
-
-static size_t member_bytes(struct model_scan *scan, struct span bytes)
-{
-    size_t blanks =
-        skip_spaces(bytes, 0); /* taken first, or each of a long run would see the rest */
-    size_t taken = blanks > 0 ? blanks : take_member(scan, bytes);
-    char c = *bytes.ptr;
-
-    if (taken > 0)
-        return taken;
-    if (c == '"') {
-        scan->matched = scan->flags = 0;
-        scan_set(scan, SCAN_NAME);
-    } else if (c != ',' && !is_space(c)) {
-        scan_set(scan, SCAN_ABSENT); /* the end of the object, or no JSON */
-    }
-    return 1;
-}
-
 static void value_byte(struct model_scan *scan, char c)
 {
     bool ours = scan->flags & SCAN_NAME_MATCHED;
@@ -287,6 +237,45 @@ static void value_byte(struct model_scan *scan, char c)
     } else {
         scan_set(scan, SCAN_SCALAR);
     }
+}
+
+/* A member's name, its colon and what begins its value in one go, when they stand here whole and
+ * nothing in the name is escaped. Returns how many bytes were taken; 0: to be taken one by one. */
+static size_t take_member(struct model_scan *scan, struct span bytes)
+{
+    size_t at = *bytes.ptr == ',' ? skip_spaces(bytes, 1) : 0, name = at + 1;
+
+    if (at == bytes.len || bytes.ptr[at] != '"')
+        return 0;
+    size_t len = block_find(bytes.ptr + name, bytes.len - name, '"', '\\'), end = name + len;
+    if (end == bytes.len || bytes.ptr[end] != '"')
+        return 0;
+    at = skip_spaces(bytes, end + 1);
+    if (at == bytes.len || bytes.ptr[at] != ':')
+        return 0;
+    scan->flags = span_eq(span_of(bytes.ptr + name, len), scan->name) ? SCAN_NAME_MATCHED : 0;
+    scan_set(scan, SCAN_VALUE);
+    at = skip_spaces(bytes, at + 1);
+    if (at < bytes.len)
+        value_byte(scan, bytes.ptr[at++]);
+    return at;
+}
+
+static size_t member_bytes(struct model_scan *scan, struct span bytes)
+{
+    char c = *bytes.ptr;
+    /* blanks first, or each of a long run would see the rest */
+    size_t taken = is_space(c) ? skip_spaces(bytes, 1) : take_member(scan, bytes);
+
+    if (taken > 0)
+        return taken;
+    if (c == '"') {
+        scan->matched = scan->flags = 0;
+        scan_set(scan, SCAN_NAME);
+    } else if (c != ',') {
+        scan_set(scan, SCAN_ABSENT); /* the end of the object, or no JSON */
+    }
+    return 1;
 }
 
 static void scalar_byte(struct model_scan *scan, char c)
@@ -349,15 +338,17 @@ static size_t advance(struct model_scan *scan, struct span bytes)
 
 enum model_scan_state model_scan_state(const struct model_scan *scan)
 {
-    return scan->mode == SCAN_FOUND    ? MODEL_SCAN_FOUND
-           : scan->mode == SCAN_ABSENT ? MODEL_SCAN_ABSENT
-                                       : MODEL_SCAN_MORE;
+    return scan->mode < SCAN_FOUND    ? MODEL_SCAN_MORE
+           : scan->mode == SCAN_FOUND ? MODEL_SCAN_FOUND
+                                      : MODEL_SCAN_ABSENT;
 }
 
 enum model_scan_state model_scan_feed(struct model_scan *scan, struct span bytes)
 {
-    while (bytes.len > 0 && model_scan_state(scan) == MODEL_SCAN_MORE)
-        bytes = span_skip(bytes, advance(scan, bytes));
+    while (bytes.len > 0 && scan->mode < SCAN_FOUND) {
+        size_t taken = advance(scan, bytes);
+        bytes = span_of(bytes.ptr + taken, bytes.len - taken);
+    }
     return model_scan_state(scan);
 }
 

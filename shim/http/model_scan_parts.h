@@ -10,8 +10,6 @@
 
 enum scan_mode {
     SCAN_START, /* before the first byte that tells what this is */
-    SCAN_FOUND,
-    SCAN_ABSENT,
     /* JSON, inside the top-level object */
     SCAN_MEMBER, /* before a member name, a comma or the end */
     SCAN_NAME,   /* inside a member name */
@@ -26,6 +24,9 @@ enum scan_mode {
     SCAN_FIELD,     /* inside the content of the field that we look for */
     SCAN_CONTENT,   /* inside another part's content */
     SCAN_DELIMITER, /* after a boundary: the rest of its line */
+    /* decided */
+    SCAN_FOUND,
+    SCAN_ABSENT,
 };
 
 /* scan->flags */
