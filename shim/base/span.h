@@ -108,8 +108,8 @@ static inline bool span_has_control(struct span s)
 /* Without blanks and tabs at both ends. */
 static inline struct span span_trim(struct span s)
 {
-    while (s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t'))
-        s = span_skip(s, 1);
+    for (; s.len > 0 && (s.ptr[0] == ' ' || s.ptr[0] == '\t'); s.len--)
+        s.ptr++;
     while (s.len > 0 && (s.ptr[s.len - 1] == ' ' || s.ptr[s.len - 1] == '\t'))
         s.len--;
     return s;

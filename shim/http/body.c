@@ -223,16 +223,27 @@ static size_t take_payload(struct http_body *body, struct span bytes, struct spa
     return len;
 }
 
-size_t http_body_feed(struct http_body *body, struct span bytes, struct span *payload)
+/* The framing up to a run of payload, and that run. */
+static __attribute__((noinline)) size_t take_framed(struct http_body *body, struct span bytes,
+                                                    struct span *payload)
 {
     size_t at = 0;
 
-    *payload = span_of(bytes.ptr, 0);
     while (body->state == HTTP_BODY_MORE && at < bytes.len) {
         struct span rest = span_skip(bytes, at);
-        if (body->step == BODY_PLAIN || body->step == CHUNK_DATA)
+        if (body->step == CHUNK_DATA)
             return at + take_payload(body, rest, payload);
         at += take_framing(body, rest);
     }
     return at;
+}
+
+size_t http_body_feed(struct http_body *body, struct span bytes, struct span *payload)
+{
+    *payload = span_of(bytes.ptr, 0);
+    if (body->state != HTTP_BODY_MORE || bytes.len == 0)
+        return 0;
+    if (body->step == BODY_PLAIN)
+        return take_payload(body, bytes, payload);
+    return take_framed(body, bytes, payload);
 }

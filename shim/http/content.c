@@ -1,5 +1,11 @@
 #include "http/content.h"
 
+/* Nothing follows, or parameters do; no blanks are at the type's end. */
+static bool ends_at(struct span type, size_t len)
+{
+    return type.len == len || span_trim(span_skip(type, len)).ptr[0] == ';';
+}
+
 enum content_kind content_kind_of(struct span type)
 {
     static const struct {
@@ -13,9 +19,9 @@ enum content_kind content_kind_of(struct span type)
         {SPAN_LIT("application/vnd.amazon.eventstream"), CONTENT_FRAMES},
     };
 
-    type = span_trim(span_until(type, ';'));
+    type = span_trim(type);
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
-        if (span_ieq(type, types[i].type))
+        if (span_istarts(type, types[i].type) && ends_at(type, types[i].type.len))
             return types[i].kind;
     return CONTENT_OTHER;
 }

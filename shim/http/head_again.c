@@ -24,6 +24,22 @@ static bool take(struct span *bytes, const char *text, size_t len)
     return true;
 }
 
+/* Takes a number that always fits off it. */
+static bool take_number(struct span *bytes, uint64_t *number)
+{
+    size_t len = 0;
+
+    *number = 0;
+    for (; len < bytes->len && len <= DIGITS_MAX; len++) {
+        unsigned digit = (unsigned char)bytes->ptr[len] - (unsigned)'0';
+        if (digit > 9)
+            break;
+        *number = *number * 10 + digit;
+    }
+    *bytes = span_skip(*bytes, len);
+    return len > 0 && len <= DIGITS_MAX;
+}
+
 size_t head_same(struct http_head *head, struct span bytes)
 {
     struct span rest = bytes;
@@ -32,12 +48,8 @@ size_t head_same(struct http_head *head, struct span bytes)
 
     if (!take(&rest, head->line, head->number_at))
         return 0;
-    if (head->number_len > 0) {
-        struct span digits = span_of(rest.ptr, digits_of(rest));
-        if (digits.len > DIGITS_MAX || !head_number(digits, &length))
-            return 0;
-        rest = span_skip(rest, digits.len);
-    }
+    if (head->number_len > 0 && !take_number(&rest, &length))
+        return 0;
     if (!take(&rest, head->line + behind, head->kept_len - behind))
         return 0;
     head->facts.length = length;

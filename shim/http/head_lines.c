@@ -58,38 +58,51 @@ static bool read_host(struct http_head *head, struct span host)
     return true;
 }
 
-bool head_number(struct span digits, uint64_t *length)
+/* Digits and nothing else; false: none, or more than *number can hold. */
+static bool read_number(struct span digits, uint64_t *number)
 {
     enum { ALWAYS_FIT = 19 };
     uint64_t value = 0;
 
     for (size_t i = 0; i < digits.len; i++) {
         unsigned digit = (unsigned char)digits.ptr[i] - (unsigned)'0';
-        if (digit > 9 || (i >= ALWAYS_FIT && value > (UINT64_MAX - digit) / 10))
+        if (digit > 9)
+            return false;
+        if (__builtin_expect(i >= ALWAYS_FIT, 0) && value > (UINT64_MAX - digit) / 10)
             return false;
         value = value * 10 + digit;
     }
-    *length = value;
+    *number = value;
     return digits.len > 0;
 }
 
 /* Old proxies join equal ones to a list (RFC 9110 8.6). */
-static bool read_content_length(struct http_head *head, struct span list)
+static __attribute__((noinline)) bool read_lengths(struct http_head *head, struct span list)
 {
     struct http_head_facts *facts = &head->facts;
 
-    head->number = list.ptr;
     while (list.ptr) {
         uint64_t length;
         if (facts->has_length)
             head->seen |= SEEN_LENGTHS;
-        if (!head_number(take_item(&list), &length))
+        if (!read_number(take_item(&list), &length))
             return false;
         if (facts->has_length && facts->length != length)
             return false;
         facts->has_length = true;
         facts->length = length;
     }
+    return true;
+}
+
+static bool read_content_length(struct http_head *head, struct span value)
+{
+    struct http_head_facts *facts = &head->facts;
+
+    head->number = value.ptr;
+    if (facts->has_length || !read_number(value, &facts->length))
+        return read_lengths(head, value);
+    facts->has_length = true;
     return true;
 }
 
@@ -162,24 +175,29 @@ static bool read_amz_retry_after(struct http_head *head, struct span value)
 /* --- which lines are read ------------------------------------------------------------------------
  */
 
+#define IN_REQUESTS  1u
+#define IN_RESPONSES 2u
+#define IN_BOTH      3u
+
 struct field {
     struct span name;
+    unsigned where;
     read_field *read;
 };
 
 /* By first letter: field_of. */
 static const struct field fields[] = {
-    {SPAN_LIT("content-length"), read_content_length},
-    {SPAN_LIT("content-type"), read_content_type},
-    {SPAN_LIT("connection"), read_connection},
-    {SPAN_LIT("content-encoding"), read_content_encoding},
-    {SPAN_LIT("host"), read_host},
-    {SPAN_LIT("retry-after"), read_retry_after},
-    {SPAN_LIT("retry-after-ms"), read_retry_after_ms},
-    {SPAN_LIT("transfer-encoding"), read_transfer_encoding},
-    {SPAN_LIT("upgrade"), read_upgrade},
-    {SPAN_LIT("x-amz-retry-after"), read_amz_retry_after},
-    {SPAN_NONE, NULL},
+    {SPAN_LIT("content-length"), IN_BOTH, read_content_length},
+    {SPAN_LIT("content-type"), IN_BOTH, read_content_type},
+    {SPAN_LIT("connection"), IN_BOTH, read_connection},
+    {SPAN_LIT("content-encoding"), IN_BOTH, read_content_encoding},
+    {SPAN_LIT("host"), IN_REQUESTS, read_host},
+    {SPAN_LIT("retry-after"), IN_RESPONSES, read_retry_after},
+    {SPAN_LIT("retry-after-ms"), IN_RESPONSES, read_retry_after_ms},
+    {SPAN_LIT("transfer-encoding"), IN_BOTH, read_transfer_encoding},
+    {SPAN_LIT("upgrade"), IN_BOTH, read_upgrade},
+    {SPAN_LIT("x-amz-retry-after"), IN_RESPONSES, read_amz_retry_after},
+    {SPAN_LIT(""), 0, NULL},
 };
 
 /* The first of them that begins with the letter. */
@@ -188,26 +206,14 @@ static const struct field *const by_letter[32] = {
     ['t' & 31] = &fields[7], ['u' & 31] = &fields[8], ['x' & 31] = &fields[9],
 };
 
-/* The letters they begin with, in either case, of lines that are read in a request (no Retry-After)
- * and in a response (no Host). Most lines are told by it alone. */
-#define LETTER(c)        (1u << ((c)&31))
-#define LETTERS          (LETTER('c') | LETTER('t') | LETTER('u'))
-#define REQUEST_LETTERS  (LETTERS | LETTER('h'))
-#define RESPONSE_LETTERS (LETTERS | LETTER('r') | LETTER('x'))
-
-static bool may_be_read(const struct http_head *head, char first)
-{
-    return (head->response ? RESPONSE_LETTERS : REQUEST_LETTERS) & LETTER(first);
-}
-
-/* Credentials too, which are of no table: those of others begin with these letters, or with one of
- * a line that is read. */
+/* The letters they begin with, in either case. Most lines are told by it alone. Credentials too,
+ * which are of no table: those of others begin with these letters, or with one of a line that is
+ * read. */
+#define LETTER(c)          (1u << ((c)&31))
+#define LETTERS            (LETTER('c') | LETTER('t') | LETTER('u'))
 #define CREDENTIAL_LETTERS (LETTER('a') | LETTER('o') | LETTER('x'))
-
-static bool is_looked_at(const struct http_head *head, char first)
-{
-    return may_be_read(head, first) || (!head->response && (CREDENTIAL_LETTERS & LETTER(first)));
-}
+#define REQUEST_LETTERS    (LETTERS | LETTER('h') | CREDENTIAL_LETTERS)
+#define RESPONSE_LETTERS   (LETTERS | LETTER('r') | LETTER('x'))
 
 enum { WORD = 8 };
 
@@ -231,31 +237,22 @@ static bool same_name(const char *text, struct span name)
     return same_word(text + name.len - WORD, name.ptr + name.len - WORD);
 }
 
-/* Does the line begin with this name, blanks maybe, and a colon? *colon: where it stands. */
-static bool is_named(struct span line, struct span name, size_t *colon)
-{
-    size_t at = name.len;
-
-    if (line.len <= at || (line.ptr[at] != ':' && !is_blank(line.ptr[at])) ||
-        !same_name(line.ptr, name))
-        return false;
-    while (at < line.len && is_blank(line.ptr[at]))
-        at++;
-    *colon = at;
-    return at < line.len && line.ptr[at] == ':';
-}
-
-static const struct field *field_of(const struct http_head *head, struct span line, size_t *colon)
+/* The field that a line is of: with its name at the begin, and a colon behind it, or blanks and a
+ * colon. */
+static const struct field *field_of(const struct http_head *head, struct span line)
 {
     char first = span_lower(line.ptr[0]);
+    const struct field *field = by_letter[first & 31];
 
-    if (!may_be_read(head, first))
-        return NULL;
-    for (const struct field *field = by_letter[first & 31]; field->read; field++) {
-        if (field->name.ptr[0] != first)
-            return NULL;
-        if (is_named(line, field->name, colon))
-            return field;
+    for (; field && field->name.ptr[0] == first; field++) {
+        size_t len = field->name.len;
+        if (line.len <= len || (line.ptr[len] != ':' && !is_blank(line.ptr[len])) ||
+            !same_name(line.ptr, field->name))
+            continue;
+        while (len < line.len && is_blank(line.ptr[len]))
+            len++;
+        if (len < line.len && line.ptr[len] == ':')
+            return field->where & (head->response ? IN_RESPONSES : IN_REQUESTS) ? field : NULL;
     }
     return NULL;
 }
@@ -273,28 +270,6 @@ static bool is_credential(struct http_head *head, struct span line)
     else if (kind == CREDENTIAL_OTHER)
         head->others = credential_hash(head->others, key);
     return kind != CREDENTIAL_NONE;
-}
-
-/* A line, not empty, or `whole` unset: the begin of one that is too long. */
-static void read_line(struct http_head *head, struct span line, bool whole)
-{
-    const struct field *field;
-    size_t colon = 0;
-
-    if (is_blank(line.ptr[0])) { /* folded: what it continues would have to be read anew */
-        if (head->known)
-            head_alien(head);
-        return;
-    }
-    if (is_credential(head, line)) {
-        head->known = false;
-        return;
-    }
-    field = field_of(head, line, &colon);
-    head->known = field != NULL;
-    if (field && (!whole || colon != field->name.len ||
-                  !field->read(head, span_trim(span_skip(line, colon + 1)))))
-        head_alien(head);
 }
 
 /* --- where lines and the head end ----------------------------------------------------------------
@@ -317,19 +292,40 @@ static void end_of_head(struct http_head *head)
     head->state = HTTP_HEAD_DONE;
 }
 
-/* A line without its LF. It may be as long whole as in pieces: how bytes arrive decides nothing. */
-static void end_of_line(struct http_head *head, struct span line)
+/* A line without its line end, not empty, or `whole` unset: the begin of one that is too long. */
+static void read_line(struct http_head *head, struct span line, bool whole)
 {
-    if (line.len > HTTP_HEAD_LINE_MAX) {
-        read_line(head, span_of(line.ptr, HTTP_HEAD_LINE_MAX), false);
+    if (is_blank(line.ptr[0])) { /* folded: what it continues would have to be read anew */
+        if (head->known)
+            head_alien(head);
         return;
     }
-    if (line.len > 0 && line.ptr[line.len - 1] == '\r')
+    if (is_credential(head, line)) {
+        head->known = false;
+        return;
+    }
+    const struct field *field = field_of(head, line);
+    head->known = field != NULL;
+    if (!field)
+        return;
+    struct span rest = span_skip(line, field->name.len);
+    if (!whole || rest.ptr[0] != ':' || !field->read(head, span_trim(span_skip(rest, 1))))
+        head_alien(head);
+}
+
+/* A line without its LF. It may be as long whole as in pieces: how bytes arrive decides nothing. */
+static inline void end_of_line(struct http_head *head, struct span line)
+{
+    bool whole = line.len <= HTTP_HEAD_LINE_MAX;
+
+    if (!whole)
+        line.len = HTTP_HEAD_LINE_MAX;
+    else if (line.len > 0 && line.ptr[line.len - 1] == '\r')
         line.len--;
     if (line.len == 0)
         end_of_head(head);
     else
-        read_line(head, line, true);
+        read_line(head, line, whole);
 }
 
 /* Bytes of a line of which there is more elsewhere. */
@@ -348,31 +344,37 @@ static void gather(struct http_head *head, struct span piece)
     }
 }
 
+/* The line whose begin is in line[] and whose end is here; SPAN_NONE: it was too long, and read. */
+static struct span gathered(struct http_head *head, struct span piece)
+{
+    gather(head, piece);
+    struct span line = head->overlong ? SPAN_NONE : span_of(head->line, head->line_len);
+    head->overlong = false;
+    head->line_len = 0;
+    return line;
+}
+
 size_t head_lines(struct http_head *head, struct span bytes)
 {
+    const unsigned letters = head->response ? RESPONSE_LETTERS : REQUEST_LETTERS;
     size_t at = 0;
 
     while (at < bytes.len && head->state == HTTP_HEAD_MORE) {
-        struct span rest = span_skip(bytes, at);
-        const char *end = memchr(rest.ptr, '\n', rest.len);
-        struct span piece = span_of(rest.ptr, end ? (size_t)(end - rest.ptr) : rest.len);
+        const char *begin = bytes.ptr + at, *end = memchr(begin, '\n', bytes.len - at);
         if (!end) {
-            gather(head, piece);
+            gather(head, span_of(begin, bytes.len - at));
             return bytes.len;
         }
-        at += piece.len + 1;
-        if (head->line_len == 0) {
-            if ((unsigned char)piece.ptr[0] > ' ' && !is_looked_at(head, piece.ptr[0]))
-                head->known = false; /* most lines */
-            else
-                end_of_line(head, piece);
+        at = (size_t)(end - bytes.ptr) + 1;
+        if (head->line_len == 0 && (unsigned char)*begin > ' ' && !(letters & LETTER(*begin))) {
+            head->known = false; /* most lines */
             continue;
         }
-        gather(head, piece);
-        if (!head->overlong)
-            end_of_line(head, span_of(head->line, head->line_len));
-        head->overlong = false;
-        head->line_len = 0;
+        struct span line = span_of(begin, (size_t)(end - begin));
+        if (head->line_len > 0)
+            line = gathered(head, line);
+        if (line.ptr)
+            end_of_line(head, line);
     }
     return at;
 }

@@ -47,8 +47,6 @@ static inline void head_alien(struct http_head *head)
 
 /* head_lines.c: takes at least one byte of `bytes`, which is not empty, up to the head's end. */
 size_t head_lines(struct http_head *head, struct span bytes);
-/* Digits and nothing else; false: none, or more than *number can hold. */
-bool head_number(struct span digits, uint64_t *number);
 
 /* head_again.c: the head before this one, if it is the same but for its Content-Length: then it is
  * taken, and DONE; else 0. */
