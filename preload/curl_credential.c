@@ -11,12 +11,12 @@
 static bool in_headers(struct easy *easy)
 {
     const struct curl_slist *line = easy->options.value[SHADOW_HTTPHEADER].pointer;
-    bool told = false;
+    bool told = false, others = false;
 
     for (const struct curl_slist *at = line; at && !told; at = at->next)
-        told = at->data && shim_credential_header(&easy->call, span_str(at->data));
-    if (told)
-        return true;
+        told = at->data && shim_credential_header(&easy->call, span_str(at->data), &others);
+    if (told || !others)
+        return told;
     for (; line; line = line->next) /* these are one together */
         told |= line->data && shim_credential_other_header(&easy->call, span_str(line->data));
     return told;

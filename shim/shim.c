@@ -239,25 +239,26 @@ void shim_credential(struct shim_call *shim_call, struct span credential)
         call->credential = credential_hash(call->credential, credential);
 }
 
-static bool credential_header(struct shim_call *shim_call, struct span line,
-                              enum credential_kind kind)
+bool shim_credential_header(struct shim_call *call, struct span line, bool *other)
 {
     struct span key;
+    enum credential_kind kind = credential_in_header(line, &key);
 
-    if (credential_in_header(line, &key) != kind)
-        return false;
-    shim_credential(shim_call, key);
-    return true;
-}
-
-bool shim_credential_header(struct shim_call *call, struct span line)
-{
-    return credential_header(call, line, CREDENTIAL_PROVIDERS);
+    if (kind == CREDENTIAL_PROVIDERS)
+        shim_credential(call, key);
+    else if (kind == CREDENTIAL_OTHER && other)
+        *other = true;
+    return kind == CREDENTIAL_PROVIDERS;
 }
 
 bool shim_credential_other_header(struct shim_call *call, struct span line)
 {
-    return credential_header(call, line, CREDENTIAL_OTHER);
+    struct span key;
+
+    if (credential_in_header(line, &key) != CREDENTIAL_OTHER)
+        return false;
+    shim_credential(call, key);
+    return true;
 }
 
 bool shim_credential_url(struct shim_call *shim_call, struct span text)

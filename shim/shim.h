@@ -110,8 +110,9 @@ bool shim_wants_credential(const struct shim_call *call);
 /* Asked several times, it is of all those together (a name and its password). */
 void shim_credential(struct shim_call *call, struct span credential);
 /* A line of the request's head ("Name: value"); its URL (a key in the query, a user). True: the
- * credential was there, and it is told. */
-bool shim_credential_header(struct shim_call *call, struct span line);
+ * credential was there, and it is told. Else *other, if asked for, is set where the line is one for
+ * shim_credential_other_header(). */
+bool shim_credential_header(struct shim_call *call, struct span line, bool *other);
 bool shim_credential_url(struct shim_call *call, struct span url);
 /* Once no line of the head was one: by the names that credentials of others have. */
 bool shim_credential_other_header(struct shim_call *call, struct span line);

@@ -297,7 +297,7 @@ static void tell_credential(struct shim_detour *detour, struct detour *d)
     const char *line, *why_not;
 
     for (unsigned n = 0; (line = shim_detour_header(detour, n, &why_not)); n++)
-        if (shim_credential_header(&detour->call, span_str(line)))
+        if (shim_credential_header(&detour->call, span_str(line), NULL))
             return;
     to->credential_known = detour->foreign || d->from->credential_known;
     to->credential = detour->foreign ? 0 : d->from->credential;

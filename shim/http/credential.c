@@ -1,6 +1,7 @@
 #include "http/credential.h"
 
 #include "base/hash.h"
+#include "http/field_name.h"
 
 uint64_t credential_hash(uint64_t before, struct span part)
 {
@@ -26,9 +27,9 @@ static struct span id_of_signature(struct span value)
 /* The same key is the same whether it is said by Authorization or by a header of the provider's. */
 static struct span key_of(struct span value)
 {
-    static const struct span bearer = SPAN_LIT("bearer ");
+    static const struct span bearer = SPAN_LIT("bearer "), usual = SPAN_LIT("Bearer ");
 
-    if (span_istarts(value, bearer))
+    if (span_starts(value, usual) || span_istarts(value, bearer))
         return span_trim(span_skip(value, bearer.len));
     struct span id = id_of_signature(value);
     return id.ptr ? id : value;
@@ -37,7 +38,7 @@ static struct span key_of(struct span value)
 static bool is_one_of(struct span name, const struct span *names, size_t count)
 {
     for (size_t i = 0; i < count; i++)
-        if (span_ieq(name, names[i]))
+        if (name.len == names[i].len && field_name_is(name.ptr, names[i]))
             return true;
     return false;
 }
@@ -78,9 +79,21 @@ static enum credential_kind kind_of(struct span name)
     if (IS_ONE_OF(name, providers))
         return CREDENTIAL_PROVIDERS;
     for (size_t i = 0; i < sizeof ends / sizeof *ends; i++)
-        if (name.len >= ends[i].len && span_ieq(span_skip(name, name.len - ends[i].len), ends[i]))
+        if (name.len >= ends[i].len && field_name_is(name.ptr + name.len - ends[i].len, ends[i]))
             return IS_ONE_OF(name, none) ? CREDENTIAL_NONE : CREDENTIAL_OTHER;
     return CREDENTIAL_NONE;
+}
+
+static __attribute__((noinline)) enum credential_kind
+credential_in_field(struct span name, struct span value, struct span *key)
+{
+    enum credential_kind kind = kind_of(name);
+
+    value = span_trim(value);
+    if (kind == CREDENTIAL_NONE || value.len == 0)
+        return CREDENTIAL_NONE;
+    *key = key_of(value);
+    return kind;
 }
 
 enum credential_kind credential_in_header(struct span line, struct span *key)
@@ -89,12 +102,7 @@ enum credential_kind credential_in_header(struct span line, struct span *key)
 
     if (name.len == line.len || !may_be_one(name))
         return CREDENTIAL_NONE;
-    enum credential_kind kind = kind_of(name);
-    struct span value = span_trim(span_skip(line, name.len + 1));
-    if (kind == CREDENTIAL_NONE || value.len == 0)
-        return CREDENTIAL_NONE;
-    *key = key_of(value);
-    return kind;
+    return credential_in_field(name, span_skip(line, name.len + 1), key);
 }
 
 bool credential_in_query(struct span query, struct span *key)

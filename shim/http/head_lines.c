@@ -1,8 +1,8 @@
 /* The header lines: where they end, which of them are read, and what they say. */
-#include "http/encoding.h"
-#include "http/head_parts.h"
-
 #include "http/credential.h"
+#include "http/encoding.h"
+#include "http/field_name.h"
+#include "http/head_parts.h"
 
 /* Takes what a line says, without blanks at its ends; false: it cannot be followed. */
 typedef bool read_field(struct http_head *head, struct span value);
@@ -215,28 +215,6 @@ static const struct field *const by_letter[32] = {
 #define REQUEST_LETTERS    (LETTERS | LETTER('h') | CREDENTIAL_LETTERS)
 #define RESPONSE_LETTERS   (LETTERS | LETTER('r') | LETTER('x'))
 
-enum { WORD = 8 };
-
-/* Eight bytes of text against as many of a name in lower case: letters may differ in case. */
-static bool same_word(const char *text, const char *name)
-{
-    uint64_t a, b;
-
-    memcpy(&a, text, WORD);
-    memcpy(&b, name, WORD);
-    return ((a ^ b) & ~((b & UINT64_C(0x4040404040404040)) >> 1)) == 0; /* no '-' has that bit */
-}
-
-static bool same_name(const char *text, struct span name)
-{
-    if (name.len < WORD)
-        return span_ieq(span_of(text, name.len), name);
-    for (size_t at = 0; at + WORD < name.len; at += WORD)
-        if (!same_word(text + at, name.ptr + at))
-            return false;
-    return same_word(text + name.len - WORD, name.ptr + name.len - WORD);
-}
-
 /* The field that a line is of: with its name at the begin, and a colon behind it, or blanks and a
  * colon. */
 static const struct field *field_of(const struct http_head *head, struct span line)
@@ -247,7 +225,7 @@ static const struct field *field_of(const struct http_head *head, struct span li
     for (; field && field->name.ptr[0] == first; field++) {
         size_t len = field->name.len;
         if (line.len <= len || (line.ptr[len] != ':' && !is_blank(line.ptr[len])) ||
-            !same_name(line.ptr, field->name))
+            !field_name_is(line.ptr, field->name))
             continue;
         while (len < line.len && is_blank(line.ptr[len]))
             len++;

@@ -369,6 +369,7 @@ static void body_a_model_that_is_known_late(void)
 static void body_the_same_request_again(void)
 {
     enum shim_need need;
+    bool other = false;
 
     configure("");
     limit("a", 17000);
@@ -381,10 +382,12 @@ static void body_the_same_request_again(void)
     CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_ADMITTED);
     shim_drop(&call);
     CHECK(shim_open_again(&call, &need));
-    CHECK(shim_credential_header(&call, SPAN_LIT("Authorization: Bearer a")));
+    CHECK(shim_credential_header(&call, SPAN_LIT("Authorization: Bearer a"), &other) && !other);
     CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_REFUSED);
     CHECK(shim_open_again(&call, &need));
-    CHECK(!shim_credential_header(&call, SPAN_LIT("Accept: a")));
+    CHECK(!shim_credential_header(&call, SPAN_LIT("Accept: a"), &other) && !other);
+    CHECK(!shim_credential_header(&call, SPAN_LIT("X-Auth-Token: b"), NULL));
+    CHECK(!shim_credential_header(&call, SPAN_LIT("X-Auth-Token: b"), &other) && other);
     CHECK(!shim_credential_url(&call, SPAN_LIT(URL)));
     CHECK(shim_credential_url(&call, SPAN_LIT(URL "?key=a")));
     CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_REFUSED);
