@@ -110,15 +110,17 @@ static inline uint64_t block_bits(struct block hits)
            block_mask16(hits.d) << 48;
 }
 
-/* The same of up to 16 bytes. */
+/* The same for 16 bytes. */
 static inline bytes16 block_load16_padded(const char *at, size_t len)
 {
-    bytes16 v = {0};
+    char room[sizeof(bytes16)];
 
-    if (len >= sizeof v)
-        return block_load16(at);
-    memcpy(&v, at, len);
-    return v;
+    if (__builtin_expect(len < sizeof room, 0)) {
+        memset(room, 0, sizeof room);
+        memcpy(room, at, len);
+        at = room;
+    }
+    return block_load16(at);
 }
 
 /* Where one of the two, neither of them 0, first stands; `len`: neither does. For what is short as

@@ -286,8 +286,9 @@ static void read_line(struct http_head *head, struct span line, bool whole)
     head->known = field != NULL;
     if (!field)
         return;
-    struct span rest = span_skip(line, field->name.len);
-    if (!whole || rest.ptr[0] != ':' || !field->read(head, span_trim(span_skip(rest, 1))))
+    size_t colon = field->name.len; /* blanks before it are not followed */
+    struct span value = span_of(line.ptr + colon + 1, line.len - colon - 1);
+    if (!whole || line.ptr[colon] != ':' || !field->read(head, span_trim(value)))
         head_alien(head);
 }
 

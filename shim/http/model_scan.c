@@ -239,8 +239,18 @@ static void value_byte(struct model_scan *scan, char c)
     }
 }
 
+static size_t other_bytes(struct model_scan *scan, struct span bytes)
+{
+    size_t taken = json_skip_feed(&scan->skip, bytes);
+
+    if (json_skip_over(&scan->skip))
+        scan_set(scan, SCAN_MEMBER);
+    return taken;
+}
+
 /* A member's name, its colon and what begins its value in one go, when they stand here whole and
- * nothing in the name is escaped. Returns how many bytes were taken; 0: to be taken one by one. */
+ * nothing in the name is escaped; and all of a value that is passed over. Returns how many bytes
+ * were taken; 0: to be taken one by one. */
 static size_t take_member(struct model_scan *scan, struct span bytes)
 {
     size_t at = *bytes.ptr == ',' ? skip_spaces(bytes, 1) : 0, name = at + 1;
@@ -258,6 +268,8 @@ static size_t take_member(struct model_scan *scan, struct span bytes)
     at = skip_spaces(bytes, at + 1);
     if (at < bytes.len)
         value_byte(scan, bytes.ptr[at++]);
+    if (scan->mode == SCAN_OTHER && at < bytes.len)
+        at += other_bytes(scan, span_skip(bytes, at));
     return at;
 }
 
@@ -284,15 +296,6 @@ static void scalar_byte(struct model_scan *scan, char c)
         scan_set(scan, SCAN_MEMBER);
     else if (c == '}' || c == '"' || c == '{' || c == '[' || c == ']')
         scan_set(scan, SCAN_ABSENT);
-}
-
-static size_t other_bytes(struct model_scan *scan, struct span bytes)
-{
-    size_t taken = json_skip_feed(&scan->skip, bytes);
-
-    if (json_skip_over(&scan->skip))
-        scan_set(scan, SCAN_MEMBER);
-    return taken;
 }
 
 /* Takes at least one byte; returns how many. */

@@ -9,10 +9,16 @@ _Static_assert(sizeof(struct stream) <= 1536, "small enough to be copied for eac
 void stream_init_kind(struct stream *stream, enum api api, unsigned status, enum content_kind kind,
                       bool encoded)
 {
-    *stream = (struct stream){.ollama = api == API_OLLAMA};
-    if (!encoded && status >= 200 && status <= 299)
-        stream->kind = (uint8_t)kind;
-    stream_set(stream, stream->kind == CONTENT_OTHER ? STREAM_BLIND : STREAM_RUNNING);
+    if (encoded || status < 200 || status > 299)
+        kind = CONTENT_OTHER;
+    stream->kind = (uint8_t)kind;
+    stream->ollama = api == API_OLLAMA;
+    stream->json = (struct json_error){0};
+    if (kind == CONTENT_EVENTS)
+        stream->lines = (struct stream_lines){0};
+    else if (kind == CONTENT_FRAMES)
+        stream->frames = (struct event_frames){0};
+    stream_set(stream, kind == CONTENT_OTHER ? STREAM_BLIND : STREAM_RUNNING);
 }
 
 void stream_init(struct stream *stream, enum api api, unsigned status, struct span type,
@@ -111,7 +117,7 @@ static void feed_frames(struct stream *stream, struct span bytes)
 
 enum stream_state stream_feed(struct stream *stream, struct span bytes)
 {
-    if (stream->state != STREAM_RUNNING)
+    if (stream->state != STREAM_RUNNING || bytes.len == 0)
         return stream_state(stream);
     switch ((enum content_kind)stream->kind) {
     case CONTENT_EVENTS:
