@@ -9,9 +9,11 @@ import re
 import subprocess
 from pathlib import Path
 
+import callgrind
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+POST_INSTRUCTIONS = 4280  # of our own in a kept POST of 2 KB; on each connection of its own it costs more
 # One look a second at the configuration is allowed, and what the clocks need where no vDSO serves them.
 LOOKS = {"newfstatat", "stat", "statx"}
 # libcurl's own waiting: how often depends on how the bytes came in.
@@ -162,3 +164,16 @@ def test_libcurl_allocates_no_more(breaker_env, allocations_of):
         more[bool(preload)] = many - few
     assert more[False] > 1000  # libcurl's own: the counter counts
     assert abs(more[True] - more[False]) <= 20, more
+
+
+@pytest.mark.time_limit(120)
+@pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
+def test_libcurls_post_costs_few_instructions(fresh, build, tmp_path, provider, breaker_env):
+    spent = callgrind.of_posts(build / "tests/bench/bench_client",
+                               [provider.url("/v1/chat/completions"), *(["fresh"] if fresh else [])],
+                               breaker_env.environment, breaker_env.library, tmp_path)
+    assert breaker_env.calls(provider.key("bench"))["success"] == callgrind.FEW + callgrind.MANY
+    if fresh:  # and so more would be seen
+        assert spent > POST_INSTRUCTIONS
+    else:
+        assert 500 < spent <= POST_INSTRUCTIONS

@@ -9,12 +9,14 @@ import re
 import subprocess
 from pathlib import Path
 
+import callgrind
 import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Of our own in a call on a descriptor that is nobody's: 5 ns at 3 GHz are 15 cycles, in each of which such code gets
 # three instructions or more done. (A frame of ours that a system call returns to costs more: `make bench` tells.)
 INSTRUCTIONS = 50
+POST_INSTRUCTIONS = 4640  # of our own in a kept POST of 2 KB; on each connection of its own it costs more
 # Hooked, yet no call on a descriptor: loading a library, resolving a name, making a child.
 NOT_ON_DESCRIPTORS = {"dlopen", "dlsym", "getaddrinfo", "vfork", "_Fork", "clone"}
 # One look a second at the configuration is allowed.
@@ -260,3 +262,16 @@ def test_a_healthy_post_allocates_nothing(fresh, posts, tmp_path, provider, brea
     assert few > 0, "the counter counts: the program's stdio allocates"
     assert allocations(420) - few == 0
     assert breaker_env.calls(provider.key("bench"))["success"] == 440
+
+
+@pytest.mark.time_limit(120)
+@pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
+def test_a_kept_post_costs_few_instructions(fresh, build, tmp_path, provider, breaker_env):
+    spent = callgrind.of_posts(build / "tests/bench/bench_sock",
+                               [provider.port, "/v1/chat/completions", *(["fresh"] if fresh else [])],
+                               breaker_env.environment, breaker_env.library, tmp_path)
+    assert breaker_env.calls(provider.key("bench"))["success"] == callgrind.FEW + callgrind.MANY
+    if fresh:  # and so more would be seen
+        assert spent > POST_INSTRUCTIONS
+    else:
+        assert 500 < spent <= POST_INSTRUCTIONS

@@ -7,26 +7,20 @@ calls. What the longer of two runs has more is the calls' own.
 import re
 import subprocess
 
+import callgrind
 import pytest
+from callgrind import FEW, MANY
 
-FEW, MANY = 20, 220
 # Of our own in a kept POST of 2 KB. On each connection of its own it costs more than that.
-INSTRUCTIONS = 6000
+INSTRUCTIONS = 4825
 LOOKS = {"newfstatat", "stat", "statx"}  # one look a second at the configuration is allowed
-
-
-def stripped(file, directory):
-    """A copy that valgrind reads whoever compiled it: clang's debug information it does not."""
-    copy = directory / file.name
-    subprocess.run(["objcopy", "--strip-debug", file, copy], check=True, timeout=50)
-    return copy
 
 
 @pytest.fixture
 def posts(build, breaker_env, tls_provider, tmp_path):
     """bench_tls, under a tracer, with the library or without."""
-    program = stripped(build / "tests/bench/bench_tls", tmp_path)
-    library = stripped(breaker_env.library, tmp_path)
+    program = callgrind.stripped(build / "tests/bench/bench_tls", tmp_path)
+    library = callgrind.stripped(breaker_env.library, tmp_path)
 
     def run(count, tracer, preload, fresh=False):
         environment = {**breaker_env.environment, **({"LD_PRELOAD": str(library)} if preload else {})}
@@ -41,33 +35,12 @@ def posts(build, breaker_env, tls_provider, tmp_path):
     return run
 
 
-def instructions_of(report, name):
-    """Of what callgrind counted, those of the object's own functions."""
-    total, names, ours, called = 0, {}, False, False
-    for line in report.read_text().splitlines():
-        kind, _, rest = line.partition("=")
-        if kind in ("ob", "cob"):
-            number, _, path = rest.partition(" ")
-            names.setdefault(number, path)
-            ours = names[number].endswith(name) if kind == "ob" else ours
-        elif kind == "calls":
-            called = True  # the next line tells what the callee took
-        elif re.match(r"[+*\-\d]", line):
-            total += int(line.split()[1]) if ours and not called else 0
-            called = False
-    return total
-
-
 @pytest.fixture
-def instructions(posts, tmp_path, breaker_env, tls_provider):
+def instructions(posts, tmp_path):
     """Instructions of libbreaker.so for each call."""
 
     def count(**options):
-        report, counts = tmp_path / "callgrind", []
-        for number in (FEW, MANY):
-            posts(number, ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}"], **options)
-            counts.append(instructions_of(report, "libbreaker.so"))
-        return (counts[1] - counts[0]) / (MANY - FEW)
+        return callgrind.per_call(lambda number, tracer: posts(number, tracer, **options), tmp_path / "callgrind")
 
     return count
 

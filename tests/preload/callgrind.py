@@ -1,0 +1,54 @@
+"""Instructions of one object's own functions, as valgrind counts them: the same on each run, whatever else the machine does."""
+
+import re
+import subprocess
+
+FEW, MANY = 20, 220  # calls of two runs: what the longer one has more is the calls' own
+
+
+def stripped(file, directory):
+    """A copy that valgrind reads whoever compiled it: clang's debug information it does not."""
+    copy = directory / file.name
+    subprocess.run(["objcopy", "--strip-debug", file, copy], check=True, timeout=50)
+    return copy
+
+
+def instructions_of(report, name):
+    """Of what callgrind counted, those of the object's own functions."""
+    total, names, ours, called = 0, {}, False, False
+    for line in report.read_text().splitlines():
+        kind, _, rest = line.partition("=")
+        if kind in ("ob", "cob"):
+            number, _, path = rest.partition(" ")
+            names.setdefault(number, path)
+            ours = names[number].endswith(name) if kind == "ob" else ours
+        elif kind == "calls":
+            called = True  # the next line tells what the callee took
+        elif re.match(r"[+*\-\d]", line):
+            total += int(line.split()[1]) if ours and not called else 0
+            called = False
+    return total
+
+
+def per_call(run, report):
+    """Of libbreaker.so, for each call that `run(count, tracer)` makes."""
+    counts = []
+    for number in (FEW, MANY):
+        run(number, ["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}"])
+        counts.append(instructions_of(report, "libbreaker.so"))
+    return (counts[1] - counts[0]) / (MANY - FEW)
+
+
+def of_posts(program, arguments, environment, library, directory):
+    """Of libbreaker.so, for each POST of a bench program that makes as many as it is told."""
+    program, library = stripped(program, directory), stripped(library, directory)
+    environment = {**environment, "LD_PRELOAD": str(library)}
+
+    def run(count, tracer):
+        done = subprocess.run([*tracer, program, *map(str, arguments)], env=environment, input=f"{count}\n",
+                              capture_output=True, text=True, timeout=50)
+        took, status, marked, connects = map(int, done.stdout.split())
+        assert (done.returncode, done.stderr, status, marked) == (0, "", 200, 0), done
+        assert connects == (count if "fresh" in arguments else 1), done
+
+    return per_call(run, directory / "callgrind")
