@@ -6,7 +6,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #define NAME_SIZE 64
@@ -138,6 +140,24 @@ static const char *why_no_log(const char *path)
     return eaccess(path, W_OK) == 0 ? NULL : "a file that you may not write";
 }
 
+/* Why no new table finds room in this directory; NULL: one does. */
+static const char *why_no_room(const char *directory)
+{
+    const char *why = why_not_into(directory);
+    struct statvfs space;
+    struct rlimit limit;
+
+    if (why)
+        return why;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < TABLE_FILE_SIZE)
+        return table_strerror(TABLE_E_NO_SPACE);
+    /* One without blocks counts none: a tmpfs that has no limit. */
+    if (statvfs(directory, &space) == 0 && space.f_blocks != 0 &&
+        space.f_bavail < TABLE_FILE_SIZE / space.f_frsize)
+        return table_strerror(TABLE_E_NO_SPACE);
+    return NULL;
+}
+
 /* As table_open() would fare: an existing table is judged by attaching it, and where there is none
  * the last directory may still have to be made. */
 static const char *why_no_table(const char *path, bool named)
@@ -152,7 +172,7 @@ static const char *why_no_table(const char *path, bool named)
         return error == TABLE_OK ? NULL : table_strerror(error);
     directory_of(path, directory);
     directory_of(directory, above);
-    return why_not_into(stat(directory, &st) == 0 ? directory : above);
+    return why_no_room(lstat(directory, &st) == 0 ? directory : above);
 }
 
 unsigned cli_find_unusable_files(const struct config *config, config_report *report, void *data)
