@@ -92,6 +92,8 @@ $(BUILD)/tests/unit/test_sock_names: $(call obj,preload/sock_names.c preload/soc
 $(BUILD)/tests/unit/test_sock_attempt: $(call obj,preload/sock_attempt.c preload/sock_lock.c)
 $(BUILD)/tests/unit/test_sock_fallback: $(call obj,preload/sock_fallback.c preload/sock_address.c preload/sock_lock.c)
 $(BUILD)/tests/unit/test_sock_pool: $(call obj,preload/sock_pool.c)
+# And of the command: `status` over whatever bytes there are.
+$(BUILD)/tests/unit/test_hostile_slots: $(filter-out %/main.o,$(CLI_OBJ))
 
 $(BUILD)/tests/stress/%: tests/stress/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)
