@@ -30,8 +30,8 @@ BASE     := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sect
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.
 # A fortified libc header defines what we define. real.c reads program headers behind the linker's symbol
-# of the file header, which has a type and a size.
-PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize=object-size)
+# of the file header, which has a type and a size. utlist.h asserts, which would end the program.
+PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE -DNDEBUG $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize=object-size)
 # glibc's argp reads argp_program_version of the program: it must be visible to it.
 CLI_FLAGS     := -fvisibility=default
 # Written as -l: so that the static archive is taken where a distribution ships both.
@@ -61,7 +61,7 @@ FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC)) \
                $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
 
-.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind bench \
+.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind check-faults bench \
         install clean format unit stress benches fuzzers linked sdks
 .DELETE_ON_ERROR:
 
@@ -221,6 +221,13 @@ check-valgrind: all
 	@scripts/deps check
 	@BREAKER_CHECK_VALGRIND=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_curl_valgrind.py tests/preload/test_sock_valgrind.py tests/preload/test_tls_valgrind.py
+
+# Each call that libbreaker.so makes fails in turn, instead of some of each; and slots of more bytes.
+check-faults: all unit
+	@scripts/deps check
+	@HOSTILE_ROUNDS=20000 $(BUILD)/tests/unit/test_hostile_slots
+	@BREAKER_CHECK_FAULTS=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
+	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests/preload/test_faults.py
 
 bench:
 	@scripts/deps bench

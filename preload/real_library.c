@@ -1,11 +1,11 @@
 #include "real_library.h"
 
 #include "real_object.h"
+#include "reserve.h"
 
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <stddef.h>
-#include <stdlib.h>
 
 struct library {
     struct curl_real real; /* first: a curl_real of ours is its library */
@@ -63,16 +63,20 @@ static void fill(struct library *library, const char *version)
     real->is_breaker = is_breaker(library->hold, &range);
 }
 
+static struct library kept[RESERVE_RECORDS];
+static struct reserve reserve = RESERVE_OF(kept);
+
 static void discard(struct library *library)
 {
-    if (library)
-        object_release(library->hold);
-    free(library);
+    if (!library)
+        return;
+    object_release(library->hold);
+    reserve_give(&reserve, library);
 }
 
 static struct library *make(void *probe, const char *version)
 {
-    struct library *library = calloc(1, sizeof *library);
+    struct library *library = reserve_take(&reserve);
     struct object_range range;
 
     if (!library)

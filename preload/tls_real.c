@@ -5,11 +5,11 @@
 #include "real_fork.h"
 #include "real_library.h"
 #include "real_object.h"
+#include "reserve.h"
 #include "shim.h"
 #include "tls_link.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 /* A libssl is known by its SSL_read. */
 #define PROBE "SSL_read"
@@ -109,18 +109,22 @@ static bool is_whole(const struct tls_real *real)
            real->ERR_peek_last_error;
 }
 
+static struct library kept[RESERVE_RECORDS];
+static struct reserve reserve = RESERVE_OF(kept);
+
 static void discard(struct library *library)
 {
-    if (library)
-        object_release(library->hold);
-    free(library);
+    if (!library)
+        return;
+    object_release(library->hold);
+    reserve_give(&reserve, library);
 }
 
 /* Where it is no whole libssl its calls pass: the functions that it has are all there is to know.
  */
 static struct library *make(void *probe)
 {
-    struct library *library = calloc(1, sizeof *library);
+    struct library *library = reserve_take(&reserve);
 
     if (!library)
         return NULL;
