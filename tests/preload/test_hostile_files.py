@@ -10,7 +10,7 @@ import pytest
 import hostile
 from hostile import ALONE, PASSED, SHARED, STRANGER
 from provider import Answer, Provider, wait_until
-from support import PYTHON
+from support import PYTHON, chat
 from tls_servers import trust
 
 POSTS = Path(__file__).parent / "clients" / "posts.py"
@@ -135,6 +135,13 @@ def test_named(case, posts, breaker_env):
     if case.fsize is None:
         causes = {event["cause"].partition(":")[0] for event in breaker_env.events(event="table")}
         assert causes == {SHARED: set(), ALONE: {"no shared table"}, PASSED: {"the table was refused"}}[case.counted]
+
+
+def test_a_file_size_limit_does_not_kill(posts, breaker_env):
+    """Beyond it the kernel ends a program by SIGXFSZ; Python, of all that run here, ignores that."""
+    command = ["prlimit", "--fsize=0", "curl", "-s", *["-d", chat("m"), posts.plain.url(), posts.plain.url()]]
+    done = subprocess.run(command, env=posts.environment(), stdin=subprocess.DEVNULL, capture_output=True, timeout=30)
+    assert (done.returncode, done.stdout, done.stderr) == (0, Answer(200).payload() * 2, b"")
 
 
 @pytest.mark.parametrize("table,counted", [("/proc/no/such/table", ALONE), ("/dev/null", PASSED), ("/dev/full", PASSED),
