@@ -212,7 +212,8 @@ void call_settle_provisionally(struct call *call, struct call_side *side);
 const struct outcome_policy *call_outcome_policy(const struct call *call);
 /* Hands a held grant back; no statistics: the call never went out. */
 void call_return_side(struct call_side *side, uint64_t now);
-/* Gives the side a slot, if it has none; false: there is no room. `failure`: as table_claim(). */
+/* Gives the side a slot, and that its key, where they are missing; false: there is no room.
+ * `failure`: as table_claim(). */
 bool call_claim(const struct call *call, struct call_side *side, bool failure);
 
 /* call_events.c: what the log is told. */

@@ -24,7 +24,8 @@ static bool was_suspended(const struct call *call)
 
 bool call_claim(const struct call *call, struct call_side *side, bool failure)
 {
-    if (!side->slot)
+    /* Off the healthy path: a slot whose claimer was killed gets its key. */
+    if (!side->slot || table_key_is_missing(side->slot))
         side->slot = table_claim(call->table, side->identity, call_side_key(call, side), failure);
     return side->slot;
 }

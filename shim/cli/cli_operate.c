@@ -102,6 +102,21 @@ static int change_unknown(struct cli_context *context, enum cli_operation operat
     return change(context, operation, slot);
 }
 
+/* By the key that the operator knows: its claimer may have been killed before it wrote it, and the
+ * policy goes by what is written. */
+static struct slot *find(const struct table *table, const char *text)
+{
+    struct slot *slot = cli_key_find(table, span_str(text));
+    char key[CLI_KEY_SIZE];
+
+    if (!slot || !table_key_is_missing(slot) || !cli_key_normalise(span_str(text), key, sizeof key))
+        return slot;
+    uint64_t identity = table_identity(table, span_str(key));
+    if (table_find(table, identity) == slot)
+        table_claim(table, identity, span_str(key), true);
+    return slot;
+}
+
 static int operate_on(struct cli_context *context, enum cli_operation operation, const char *text,
                       bool create)
 {
@@ -112,7 +127,7 @@ static int operate_on(struct cli_context *context, enum cli_operation operation,
     int error = cli_context_attach(context, create);
     if (error != TABLE_OK && error != TABLE_E_ABSENT)
         return CLI_WRONG;
-    struct slot *slot = error == TABLE_OK ? cli_key_find(&context->table, span_str(text)) : NULL;
+    struct slot *slot = error == TABLE_OK ? find(&context->table, text) : NULL;
     return slot ? change(context, operation, slot)
                 : change_unknown(context, operation, text, create);
 }

@@ -120,6 +120,19 @@ def test_a_long_key_is_found_as_typed_and_as_shown(breaker):
     assert len(breaker.breakers()) == 1
 
 
+def test_a_key_whose_claimer_was_killed_is_written(breaker, open_table, ini):
+    """It shows as "#<identity>" until somebody comes who knows it; its policy is the key's all the same."""
+    breaker.environment["BREAKER_CONFIG"] = str(ini(f"[target {KEY}]\nopen_seconds = 200\njitter = 0\n"))
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    table.put("<I", table.only_slot() + layout.KEY_CHECKSUM, 0)
+    (shown,) = breaker.breakers()
+    assert shown.startswith("#")
+    assert breaker("reset", shown).stdout.startswith(f"{shown}: open -> closed")
+    assert breaker("trip", KEY).stdout == f"{KEY}: closed -> open, probe in 3m\n"
+    assert list(breaker.breakers()) == [KEY]
+
+
 def test_reset_all_puts_a_fresh_table_in_place(breaker):
     breaker("trip", "--create", KEY)
     old = os.open(breaker.table, os.O_RDONLY)
