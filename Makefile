@@ -42,6 +42,8 @@ CLI_SRC     := $(wildcard shim/cli/*.c)
 PRELOAD_SRC := $(wildcard preload/*.c)
 UNIT_SRC    := $(wildcard tests/unit/test_*.c)
 STRESS_SRC  := $(wildcard tests/stress/*.c)
+# Those that take their time: check-kill.
+KILL_SRC    := $(addprefix tests/stress/stress_,step.c storm.c)
 BENCH_SRC   := $(wildcard tests/bench/*.c)
 FUZZ_SRC    := $(wildcard tests/fuzz/*.c)
 # What they look at: bytes from outside, read without a clock, a table or a configuration.
@@ -56,12 +58,13 @@ CLI_OBJ     := $(call obj,$(CLI_SRC))
 PRELOAD_OBJ := $(call obj,$(PRELOAD_SRC))
 UNIT        := $(patsubst %.c,$(BUILD)/%,$(UNIT_SRC))
 STRESS      := $(patsubst %.c,$(BUILD)/%,$(STRESS_SRC))
+KILL        := $(patsubst %.c,$(BUILD)/%,$(KILL_SRC))
 BENCH       := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
 FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC)) \
                $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
 
-.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind check-faults bench \
+.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind check-faults bench soak check-kill \
         install clean format unit stress benches fuzzers linked sdks
 .DELETE_ON_ERROR:
 
@@ -97,7 +100,12 @@ $(BUILD)/tests/unit/test_hostile_slots: $(filter-out %/main.o,$(CLI_OBJ))
 
 $(BUILD)/tests/stress/%: tests/stress/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)
-	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANFLAGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcmocka -pthread
+	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANFLAGS) $(STRESS_LINK) -MMD -MP -o $@ $< $(filter %.o,$^) $(BUILD)/libshim.a $(INIH) -lcmocka -pthread
+
+# The command's own objects, begun where they turn to the table, by a clock that stands (killed_scenes.h). Bound
+# at its start, or it would be the loader that is stepped through.
+$(BUILD)/tests/stress/stress_step: $(filter-out %/main.o,$(CLI_OBJ))
+$(BUILD)/tests/stress/stress_step: STRESS_LINK := -Wl,-z,now,--wrap=clock_system,--wrap=table_open,--wrap=table_attach
 
 $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)
@@ -151,9 +159,10 @@ check:
 	@$(MAKE) --no-print-directory check-static
 	@$(MAKE) --no-print-directory check-cross
 	@$(MAKE) --no-print-directory check-unit
-	@scripts/check-mutants
+	@BREAKER_BUILD=$(abspath $(BUILD)) scripts/check-mutants
 	@$(MAKE) --no-print-directory check-sanitizers
-	@$(MAKE) --no-print-directory DEVELOPER=1 check-fuzz
+	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 fuzzers
+	@$(MAKE) --no-print-directory -j2 --output-sync=line DEVELOPER=1 check-fuzz check-kill # one core each
 	@$(MAKE) --no-print-directory check-clients
 
 # What the sources and the built objects must and must not contain.
@@ -171,7 +180,12 @@ check-static:
 	@scripts/check-sizes
 
 check-unit: unit stress
-	@set -e; for t in $(UNIT) $(STRESS); do echo "== $$t"; $$t; done
+	@set -e; for t in $(UNIT) $(filter-out $(KILL),$(STRESS)); do echo "== $$t"; $$t; done
+
+# Killed at every instruction, and for STORM_SECONDS at any.
+STORM_SECONDS ?= 30
+check-kill: stress
+	@set -e; for t in $(KILL); do echo "== $$t"; STORM_SECONDS=$(STORM_SECONDS) $$t; done
 
 # clang, -O0 and aarch64: everything compiles, and the tail jumps stay jumps. Frames differ most between
 # compilers: what lives on small stacks, in signal handlers and beside forks is run as clang makes it, too.
@@ -187,11 +201,12 @@ check-cross:
 	    INIH='$(BUILD)/aarch64/include/ini-stub.o' $(BUILD)/aarch64/libbreaker.so $(BUILD)/aarch64/breaker
 	@OBJDUMP=aarch64-linux-gnu-objdump scripts/check-tail-jumps $(BUILD)/aarch64/libbreaker.so
 
+# Stepping through the sanitizer's instructions says nothing of ours.
 # Warnings are no errors here: gcc's flow warnings are wrong on instrumented code.
 check-sanitizers:
 	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=address,undefined BUILD=$(BUILD)/asan unit stress linked
-	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(UNIT) $(STRESS)); do echo "== $$t"; \
-	    UBSAN_OPTIONS=halt_on_error=1 $$t; done
+	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(UNIT) $(filter-out %/stress_step,$(STRESS))); do echo "== $$t"; \
+	    STORM_SECONDS=3 UBSAN_OPTIONS=halt_on_error=1 $$t; done
 	@scripts/check-linked $(BUILD)/asan
 	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit linked
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/tsan/%,$(UNIT)); do echo "== $$t"; $$t; done
@@ -228,6 +243,15 @@ check-faults: all unit
 	@HOSTILE_ROUNDS=20000 $(BUILD)/tests/unit/test_hostile_slots
 	@BREAKER_CHECK_FAULTS=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests/preload/test_faults.py
+
+# Not in check, either: by a SIGKILL at every single instruction (an hour), and storms of SOAK_SECONDS each.
+SOAK_SECONDS ?= 600
+soak: all stress
+	@scripts/deps check
+	@STEP_EVERY=1 $(BUILD)/tests/stress/stress_step
+	@STORM_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/stress/stress_storm
+	@BREAKER_CHECK_SOAK=$(SOAK_SECONDS) BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
+	    tests/preload/test_kill_storm.py
 
 bench:
 	@scripts/deps bench
