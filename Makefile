@@ -244,6 +244,7 @@ check-faults: all unit
 	@BREAKER_CHECK_FAULTS=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests/preload/test_faults.py
 
+
 # Not in check, either: by a SIGKILL at every single instruction (an hour), and storms of SOAK_SECONDS each.
 SOAK_SECONDS ?= 600
 soak: all stress

@@ -81,8 +81,8 @@ struct slot *table_find(const struct table *t, uint64_t identity);
  */
 struct slot *table_claim(const struct table *t, uint64_t identity, struct span key, bool failure);
 
-/* Was it not written yet? Who claims a slot may be killed before it writes the key: whoever knows it
- * and finds it missing claims the slot again. */
+/* Was it not written yet? Who claims a slot may be killed before it writes the key: whoever knows
+ * it and finds it missing claims the slot again. */
 static inline bool table_key_is_missing(const struct slot *s)
 {
     return atomic_load_explicit(&s->key_checksum, memory_order_relaxed) == 0;

@@ -35,6 +35,16 @@ static inline void trace_begin(const struct trace *trace)
     trace->mark->at = TRACE_WITHIN;
 }
 
+static inline bool trace_is_allowed(void)
+{
+    int status = -1;
+    pid_t pid = fork();
+
+    if (pid == 0)
+        _exit(ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0);
+    return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
+}
+
 static inline void trace_victim(const struct trace *trace)
 {
     ptrace(PTRACE_TRACEME, 0, NULL, NULL);
