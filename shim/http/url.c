@@ -174,10 +174,10 @@ static size_t write_host(struct span host, char *buf, size_t size)
             return 0;
         buf[len++] = ']';
     }
-    if (len > 1 && buf[len - 1] == '.')
-        len--;
-    if (len <= 2u * bracketed)
-        return 0; /* nothing, or nothing between the brackets */
+    bool dotted = len > 1 && buf[len - 1] == '.';
+    len -= dotted;
+    if (len <= 2u * bracketed || (dotted && buf[len - 1] == '.'))
+        return 0; /* nothing, nothing between the brackets, or no name before its last dot */
     for (size_t i = bracketed; i < len - bracketed; i++) {
         if (!is_host_char((unsigned char)buf[i], bracketed))
             return 0;

@@ -28,7 +28,8 @@ struct span url_userinfo(struct span text, const struct url *url);
 
 /* Key H: host percent-decoded and in lower case, a zone id and one trailing dot dropped, ":port"
  * unless 443. Writes at most `size` bytes, no NUL; returns the length, 0 when it does not fit or
- * is no host: blanks, control characters, unpaired brackets, or one of /"\<>#?@%, decoded. */
+ * is no host: blanks, control characters, unpaired brackets, two dots at its end, or one of
+ * /"\<>#?@%, decoded. A key's host gives that key again. */
 size_t url_host_key(struct span host, uint16_t port, char *buf, size_t size);
 
 /* The ":PORT" at the end of "HOST[:PORT]", colon included; empty when there is none. Colons inside

@@ -147,7 +147,7 @@ static void test_host_key_refuses(void **state)
     static const char *const hosts[] = {"",      "a/b",   "a%2fb", "a%20b",   "a%00b", "u%40h",
                                         "100%",  "a%3ab", "a:b",   "%5B::1]", "[::1",  "[[::1]]",
                                         "[]",    "[%1]",  "a%3fb", "a\\b",    "a b",   "a\nb",
-                                        "a\x7f", "a\tb",  "u@h"};
+                                        "a\x7f", "a\tb",  "u@h",   "a..",     "a.%2e", ".."};
     char buf[64];
 
     (void)state;
