@@ -13,6 +13,8 @@ static void tell(struct load *load, struct config_problem *problem, unsigned cou
 {
     if (!load->report || count > LOAD_PROBLEMS_MAX)
         return;
+    if (place.len == 0) /* nothing before the '=' */
+        place = SPAN_LIT("line");
     snprintf(problem->key, sizeof problem->key, "%.*s", (int)(place.len < 60 ? place.len : 60),
              place.ptr);
     snprintf(problem->text, sizeof problem->text, "expected %.180s, found %.120s", expected, found);

@@ -123,7 +123,7 @@ static const struct {
     {"base = https://a\nbasis = https://b\n", 3, "basis", "found an unknown key"},
     {"base = https://a\nauth Bearer canary = x\n", 3, "auth", "more than a key before the '='"},
     {"base = https://a\nauht canary = x\n", 3, "auht", "more than a key"},
-    {"base = https://a\n = x\n", 3, "", "found no key"},
+    {"base = https://a\n = x\n", 3, "line", "found no key"},
 };
 
 static void one_with_anything_wrong_is_left_out(void **state)
