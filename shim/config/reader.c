@@ -14,9 +14,10 @@ static struct span take_line(struct reader *reader)
     return line;
 }
 
+/* To inih, too: a line that begins with any of these it would take for a continuation. */
 static bool is_blank(char c)
 {
-    return c == ' ' || c == '\t' || c == '\r';
+    return c == ' ' || (c >= '\t' && c <= '\r');
 }
 
 static struct span without_blanks(struct span text)
