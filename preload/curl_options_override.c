@@ -110,6 +110,8 @@ static void put_back_shared(const struct curl_options *options, real_t real, CUR
         put_back(options, real, easy, SHADOW_PROTOCOLS);
     if (value[SHADOW_AWS_SIGV4].overridden && !options->auth_by_signature)
         put_back(options, real, easy, SHADOW_HTTPAUTH);
+    if (value[SHADOW_ABSTRACT_UNIX_SOCKET].overridden && value[SHADOW_UNIX_SOCKET_PATH].pointer)
+        put_back(options, real, easy, SHADOW_UNIX_SOCKET_PATH);
 }
 
 void curl_options_restore_copy(const struct curl_options *options, real_t real, CURL *copy)
