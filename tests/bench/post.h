@@ -6,12 +6,13 @@
  *
  * As bench_client.c: reads lines "COUNT" from stdin, makes COUNT POSTs of a 2 KB chat request to
  * 127.0.0.1 over one kept connection (or connect, POST, close each), one send and as many receives
- * as the answer takes, and answers each line with "NS STATUS MARKED CONNECTS". An answer must have
- * a Content-Length.
+ * as the answer takes, and answers each line with "NS STATUS MARKED CONNECTS"; 1 is the status of
+ * calls whose connect was refused. An answer must have a Content-Length.
  */
 #ifndef BREAKER_BENCH_POST_H
 #define BREAKER_BENCH_POST_H
 
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,6 +35,7 @@ static void link_end(int fd);
 #define ANSWER_MAX   8192
 #define COUNT_MAX    1000000
 #define RECV_SECONDS 10
+#define REFUSED      1
 
 static char request[HEAD_MAX + BODY_SIZE];
 static size_t request_len;
@@ -78,7 +80,9 @@ static int open_connection(void)
     if (fd >= 0 &&
         (setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) ||
          connect(fd, (struct sockaddr *)&provider, sizeof provider) || !link_begin(fd))) {
+        int trouble = errno;
         close(fd);
+        errno = trouble;
         return -1;
     }
     return fd;
@@ -132,7 +136,7 @@ static void block(unsigned long count, bool fresh)
             fd = open_connection();
             connects++;
         }
-        long got = fd < 0 ? -1 : post(fd, &marked);
+        long got = fd >= 0 ? post(fd, &marked) : errno == ECONNREFUSED ? REFUSED : -1;
         status = i == 0 || status == got ? got : 0;
         if (fd >= 0 && (fresh || got < 0)) {
             link_end(fd);
