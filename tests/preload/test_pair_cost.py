@@ -1,0 +1,46 @@
+"""Issue 7: admission and settling of a healthy call, in instructions, which are the same on each run and machine.
+
+bench_pair opens calls, or opens, admits and settles them; what the latter has more, as callgrind counts, is the pair's own.
+The ns are for `make bench`.
+"""
+
+import re
+import subprocess
+
+import pytest
+
+CALLS = 2000
+# Of admit and settle for host and model together, with both hashes, look-ups and statistics; gcc makes 510 of it at -O2.
+INSTRUCTIONS = 560
+
+
+@pytest.fixture
+def instructions(build, tmp_path, breaker_env):
+    """Of one pair."""
+    program, report = tmp_path / "bench_pair", tmp_path / "callgrind"
+    # Without what valgrind does not read whoever compiled it: clang's debug information.
+    subprocess.run(["objcopy", "--strip-debug", build / "tests/bench/bench_pair", program], check=True, timeout=50)
+
+    def total(what):
+        done = subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}", program, what,
+                               str(CALLS)], env=breaker_env.environment, capture_output=True, text=True, timeout=50)
+        assert done.returncode == 0 and not done.stderr, done
+        return int(re.search(r"^totals: (\d+)$", report.read_text(), re.M).group(1))
+
+    def count():
+        total("pairs")  # makes the table
+        return (total("pairs") - total("opens")) / CALLS
+
+    return count
+
+
+def test_a_healthy_pair_costs_few_instructions(instructions, breaker_env):
+    assert 100 < instructions() <= INSTRUCTIONS
+    # Two runs of pairs, and the eight that warm each of all three up.
+    assert breaker_env.calls("api.openai.com/gpt-4o-mini")["success"] == 2 * CALLS + 3 * 8
+
+
+def test_more_would_be_seen(instructions, breaker_env):
+    """A rate to be counted as well is more work on the same way."""
+    breaker_env.configure(failure_rate=0.5)
+    assert instructions() > INSTRUCTIONS
