@@ -114,6 +114,7 @@ $(BUILD)/tests/bench/%: tests/bench/%.c $(BUILD)/libshim.a
 	$(CC) $(CPPFLAGS) $(CFLAGS) -std=gnu11 $(WARNINGS) -MMD -MP -o $@ $< $(BUILD)/libshim.a $(INIH) -lcurl $(BENCH_LIBS) -pthread
 
 $(BUILD)/tests/bench/bench_tls: BENCH_LIBS := -lssl -lcrypto
+$(BUILD)/tests/bench/bench_decision: BENCH_LIBS := -lhiredis
 
 # libFuzzer is clang's, and it must see all that it drives compiled for it. Beside them stand full parsers
 # that are compared with, as they are installed. Of how near two words are nobody learns what to try next,

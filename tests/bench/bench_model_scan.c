@@ -1,13 +1,19 @@
-/* The model scan over a 1 MB body with the model last, beside one memchr over the same bytes,
- * interleaved: medians and ratio (goals: prose 12, base64 5, tool schemas 25). */
+/* The model scan over a 1 MB body with the model last, beside one memchr over the same bytes and
+ * beside a whole parse by jsmn and the look for the member in its tokens, interleaved: medians and
+ * ratio (goals: prose 12, base64 5, tool schemas 25). */
+#define JSMN_STATIC
+#define JSMN_STRICT
+#define JSMN_PARENT_LINKS
+
 #include "lib/by_value.h"
 #include "base/clock.h"
 #include "http/model_scan.h"
 
+#include <jsmn.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 15, CALLS = 20, BODY = 1 << 20, TAIL = 64 };
+enum { ROUNDS = 15, CALLS = 20, BODY = 1 << 20, TAIL = 64, TOKENS = 1 << 18 };
 
 static char body[BODY + 1];
 static size_t body_len;
@@ -96,6 +102,34 @@ static double time_of_scan(void)
     return (double)(clock_system.mono_ns() - begin) / CALLS;
 }
 
+/* The value of the root's member "model", by the tokens of the whole body. */
+static const jsmntok_t *parse_for_model(void)
+{
+    static jsmntok_t tokens[TOKENS];
+    jsmn_parser parser;
+
+    jsmn_init(&parser);
+    int count = jsmn_parse(&parser, body, body_len, tokens, TOKENS);
+    for (int i = 1; i + 1 < count; i++)
+        if (tokens[i].parent == 0 && tokens[i].end - tokens[i].start == 5 &&
+            memcmp(body + tokens[i].start, "model", 5) == 0)
+            return &tokens[i + 1];
+    return NULL;
+}
+
+static double time_of_jsmn(void)
+{
+    uint64_t begin = clock_system.mono_ns();
+
+    for (int i = 0; i < CALLS; i++) {
+        const jsmntok_t *model = parse_for_model();
+        if (!model)
+            exit(1);
+        sink = (size_t)(model->end - model->start);
+    }
+    return (double)(clock_system.mono_ns() - begin) / CALLS;
+}
+
 static double time_of_memchr(void)
 {
     uint64_t begin = clock_system.mono_ns();
@@ -115,19 +149,22 @@ int main(void)
         double goal;
     } bodies[] = {
         {"prose", make_prose, 12}, {"base64", make_base64, 5}, {"tool schemas", make_schemas, 25}};
-    double scan[ROUNDS], bare[ROUNDS];
+    double scan[ROUNDS], bare[ROUNDS], parse[ROUNDS];
 
     for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
         bodies[i].make();
         for (int round = 0; round < ROUNDS; round++) {
             bare[round] = time_of_memchr();
             scan[round] = time_of_scan();
+            parse[round] = time_of_jsmn();
         }
         qsort(bare, ROUNDS, sizeof *bare, by_value);
         qsort(scan, ROUNDS, sizeof *scan, by_value);
-        printf("model scan: %s, %zu bytes: %.1f us, memchr %.1f us, %.1f x (goal %.0f x)\n",
+        qsort(parse, ROUNDS, sizeof *parse, by_value);
+        printf("model scan: %s, %zu bytes: %.1f us, memchr %.1f us, jsmn %.1f us, %.1f x (goal "
+               "%.0f x)\n",
                bodies[i].name, body_len, scan[ROUNDS / 2] / 1000, bare[ROUNDS / 2] / 1000,
-               scan[ROUNDS / 2] / bare[ROUNDS / 2], bodies[i].goal);
+               parse[ROUNDS / 2] / 1000, scan[ROUNDS / 2] / bare[ROUNDS / 2], bodies[i].goal);
     }
     return 0;
 }

@@ -29,8 +29,8 @@ static uint64_t now_ns(void)
 static uint64_t start(const char *program, char *preload)
 {
     char *const argv[] = {(char *)(uintptr_t)program, NULL};
-    char home[] = "HOME=/", path[] = "PATH=/usr/bin:/bin";
-    char *const envp[] = {home, path, preload, NULL};
+    char home[] = "HOME=/", path[] = "PATH=/usr/bin:/bin", quiet[] = "PROXYCHAINS_QUIET_MODE=1";
+    char *const envp[] = {home, path, quiet, preload, NULL};
     uint64_t begun = now_ns();
     int status;
     pid_t pid;
