@@ -3,7 +3,7 @@
 #   make                      build/libbreaker.so, build/breaker
 #   make demo                 shows it at work; installs what is missing first
 #   make check                every test; installs what is missing first
-#   make bench                ratios of this machine, for the README
+#   make bench                ratios of this machine; BENCH_ARGS='--markdown README.md' puts them into the README
 #   make install PREFIX=/usr DESTDIR=…
 #
 # DEVELOPER=1 makes warnings errors. SANITIZE=address,undefined or thread builds everything so.
@@ -272,11 +272,12 @@ soak: all stress
 	@STORM_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/stress/stress_storm
 	@BREAKER_CHECK_SOAK=$(SOAK_SECONDS) BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_kill_storm.py
-
+# Twelve minutes on two cores.
+BENCH_ARGS ?=
 bench:
 	@scripts/deps bench
 	@$(MAKE) --no-print-directory -s -j2 all benches
-	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/run
+	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/run $(BENCH_ARGS)
 
 install: all
 	install -D -m 755 $(BUILD)/breaker "$(DESTDIR)$(PREFIX)/bin/breaker"
