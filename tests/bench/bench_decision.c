@@ -17,6 +17,7 @@
  *   semaphore  semop -1 and +1 of System V, both SEM_UNDO
  *   redis      GET of a small value over a unix socket, by hiredis
  */
+#include "lib/by_value.h"
 #include "lib/healthy_pair.h"
 
 #include <errno.h>
@@ -36,7 +37,8 @@
 #include <unistd.h>
 
 #define ROUNDS_MAX 1000
-#define ATTEMPTS   10
+#define CHUNKS     15
+#define CHUNKS_NS  5e9 /* at most until they are there */
 
 static struct shared {
     _Alignas(64) _Atomic uint64_t word;
@@ -49,6 +51,7 @@ static struct shared {
 static int lock_fd = -1, semaphore = -1;
 static redisContext *redis;
 static double timer;
+static pid_t second;
 
 static void fail(const char *what)
 {
@@ -214,13 +217,13 @@ static double redis_get(unsigned long count)
 static const struct kind {
     const char *name;
     double (*time)(unsigned long count);
-    unsigned long count;
-    unsigned long contended; /* so many as well while the second process is to be met; 0: not */
+    unsigned long chunk; /* so many at a time */
+    bool contended;      /* measured while a second process does it, too, as well */
 } kinds[] = {
-    {"cas", cas, 100000, 0},           {"pair", pair, 100000, 1000000},
-    {"failure", failure, 100000, 0},   {"refusal", refusal, 100000, 0},
-    {"mutex", mutex, 100000, 1000000}, {"flock", file_lock, 10000, 5000},
-    {"semaphore", sysv, 10000, 2000},  {"redis", redis_get, 1000, 0},
+    {"cas", cas, 8000, false},         {"pair", pair, 8000, true},
+    {"failure", failure, 4000, false}, {"refusal", refusal, 8000, false},
+    {"mutex", mutex, 8000, true},      {"flock", file_lock, 200, true},
+    {"semaphore", sysv, 100, true},    {"redis", redis_get, 100, false},
 };
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -239,17 +242,38 @@ static void second_process(const int ends[2], const char *lock_path)
     lock_fd = open(lock_path, O_RDWR | O_CLOEXEC); /* flock is between open files */
     while (read(orders, &number, 1) == 1 && number < KINDS) {
         atomic_store(&shared->running, 1 + number);
+        unsigned long part = kinds[number].chunk / 50 / BATCH, block = BATCH * (part ? part : 1);
         while (!atomic_load(&shared->stop)) {
-            kinds[number].time(BATCH * 8);
-            atomic_fetch_add(&shared->done, BATCH * 8);
+            kinds[number].time(block);
+            atomic_fetch_add(&shared->done, block);
         }
         atomic_store(&shared->running, 0);
     }
     _exit(0);
 }
 
-/* ns of one, and how many the second process has done meanwhile. */
-static double time_beside(int orders, unsigned char number, unsigned long *theirs)
+/* The median of some chunks: short ones, since a process that loses its core for a while takes
+ * longer for another reason. `contended`: of those in which the second process was at it, too. */
+static double time_chunks(const struct kind *kind, bool contended)
+{
+    double times[CHUNKS];
+    double deadline = now_ns() + CHUNKS_NS;
+    unsigned valid = 0;
+
+    while (valid < CHUNKS && now_ns() < deadline) {
+        unsigned long before = atomic_load(&shared->done);
+        times[valid] = kind->time(kind->chunk);
+        if (!contended || atomic_load(&shared->done) - before >= kind->chunk / 4)
+            valid++;
+    }
+    errno = EBUSY; /* other load has a core, or one process the lock all the time */
+    if (valid < CHUNKS)
+        fail(kind->name);
+    qsort(times, CHUNKS, sizeof *times, by_value);
+    return times[CHUNKS / 2];
+}
+
+static double time_contended(int orders, unsigned char number)
 {
     double deadline = now_ns() + 10e9;
 
@@ -259,31 +283,13 @@ static double time_beside(int orders, unsigned char number, unsigned long *their
     while (atomic_load(&shared->running) != 1 + number)
         if (now_ns() > deadline)
             fail("the second process does not begin");
-    unsigned long before = atomic_load(&shared->done);
-    double took = kinds[number].time(kinds[number].contended);
-    *theirs = atomic_load(&shared->done) - before;
+    double took = time_chunks(&kinds[number], true);
     atomic_store(&shared->stop, 1);
     deadline = now_ns() + 10e9;
     while (atomic_load(&shared->running) != 0)
         if (now_ns() > deadline)
             fail("the second process does not end");
     return took;
-}
-
-/* Where other load had its core, or this process had the lock all the time, nothing was contended.
- */
-static double time_contended(int orders, unsigned char number)
-{
-    unsigned long theirs;
-
-    for (int attempt = 0; attempt < ATTEMPTS; attempt++) {
-        double took = time_beside(orders, number, &theirs);
-        if (theirs >= kinds[number].contended / 10)
-            return took;
-    }
-    errno = EBUSY;
-    fail("the second process does little");
-    return 0;
 }
 
 /* --- setting up --------------------------------------------------------------------------------
@@ -306,8 +312,12 @@ static void share(const char *lock_path)
         fail("locks");
 }
 
-static void remove_semaphore(void)
+static void leave(void)
 {
+    if (second > 0) {
+        kill(second, SIGKILL);
+        waitpid(second, NULL, 0);
+    }
     semctl(semaphore, 0, IPC_RMID);
 }
 
@@ -326,7 +336,7 @@ static void measure(unsigned long rounds, int orders)
         kinds[k].time(BATCH * 8);
     for (unsigned long r = 0; r < rounds; r++)
         for (unsigned char k = 0; k < KINDS; k++) {
-            printf("%s %.2f\n", kinds[k].name, kinds[k].time(kinds[k].count));
+            printf("%s %.2f\n", kinds[k].name, time_chunks(&kinds[k], false));
             if (kinds[k].contended)
                 printf("contended_%s %.2f\n", kinds[k].name, time_contended(orders, k));
         }
@@ -349,17 +359,15 @@ int main(int argc, char **argv)
         fail("pipe");
     shim_set_clock(&fake);
     timer = timer_cost();
-    pid_t child = fork();
-    if (child == 0)
+    atexit(leave);
+    second = fork();
+    if (second == 0)
         second_process(orders, lock_path);
-    atexit(remove_semaphore);
-    stay_on_core(true);
-    if (child < 0)
+    if (second < 0)
         fail("fork");
+    stay_on_core(true);
     connect_redis(redis_path);
     measure(rounds, orders[1]);
-    close(orders[1]);
-    waitpid(child, NULL, 0);
     redisFree(redis);
     return 0;
 }

@@ -4,11 +4,12 @@
  *   bench_growth keys KEYS COUNT           (BREAKER_TABLE names a table of its own)
  *   bench_growth processes NUMBER COUNT
  *
- * Each call is one of shim_open, shim_body, shim_admit and shim_settle, under the real clock.
+ * Each call is one of shim_open, shim_body, shim_admit and shim_settle, under the real clock. The
+ * ns are of CPU: waiting for a core is not in them.
  *
  * keys: COUNT calls that go round KEYS models of one host; prints the ns of each.
  * processes: NUMBER processes make COUNT calls each, at the same time and of the same model; prints
- * the ns of CPU of each call, on the average of all. Waiting for a core is not in it.
+ * the ns of each call, on the average of all.
  */
 #include "lib/healthy_pair.h"
 
@@ -115,8 +116,8 @@ int main(int argc, char **argv)
     if (!keys)
         return processes(number, count);
     go_round(number, number); /* claims them */
-    double begun = now_ns();
+    double begun = cpu_ns();
     go_round(number, count);
-    printf("%.1f\n", (now_ns() - begun) / (double)count);
+    printf("%.1f\n", (cpu_ns() - begun) / (double)count);
     return 0;
 }
