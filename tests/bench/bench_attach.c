@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { ROUNDS = 41, CALLS = 500 };
+enum { ROUNDS = 1001, CALLS = 20 };
 
 static void attach_bare(const char *path)
 {

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 15, CALLS = 20, BODY = 1 << 20, TAIL = 64, TOKENS = 1 << 18 };
+enum { ROUNDS = 75, CALLS = 2, BODY = 1 << 20, TAIL = 64, TOKENS = 1 << 18 };
 
 static char body[BODY + 1];
 static size_t body_len;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { ROUNDS = 15, CALLS = 10, BODY = 1 << 20 };
+enum { ROUNDS = 75, CALLS = 2, BODY = 1 << 20 };
 
 static char body[BODY];
 static size_t body_len, event_len;
