@@ -272,7 +272,8 @@ soak: all stress
 	@STORM_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/stress/stress_storm
 	@BREAKER_CHECK_SOAK=$(SOAK_SECONDS) BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_kill_storm.py
-# Twelve minutes on two cores.
+
+# Some ten minutes on two cores that have nothing else to do.
 BENCH_ARGS ?=
 bench:
 	@scripts/deps bench
