@@ -9,6 +9,8 @@ import subprocess
 
 import pytest
 
+from callgrind import stripped
+
 CALLS = 2000
 # Of admit and settle for host and model together, with both hashes, look-ups and statistics; gcc makes 510 of it at -O2.
 INSTRUCTIONS = 560
@@ -17,9 +19,7 @@ INSTRUCTIONS = 560
 @pytest.fixture
 def instructions(build, tmp_path, breaker_env):
     """Of one pair."""
-    program, report = tmp_path / "bench_pair", tmp_path / "callgrind"
-    # Without what valgrind does not read whoever compiled it: clang's debug information.
-    subprocess.run(["objcopy", "--strip-debug", build / "tests/bench/bench_pair", program], check=True, timeout=50)
+    program, report = stripped(build / "tests/bench/bench_pair", tmp_path), tmp_path / "callgrind"
 
     def total(what):
         done = subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}", program, what,
