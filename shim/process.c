@@ -1,5 +1,6 @@
 #include "process_load.h"
 
+#include "base/kernel.h"
 #include "base/span.h"
 #include "environment.h"
 
@@ -143,7 +144,7 @@ static struct file_stamp stamp_of(const char *path)
 {
     struct stat st;
 
-    if (!path || stat(path, &st) != 0)
+    if (!path || kernel_stat(path, &st) != 0)
         return (struct file_stamp){0};
     return (struct file_stamp){.dev = st.st_dev,
                                .ino = st.st_ino,

@@ -4,6 +4,7 @@
 #include "process_load.h"
 
 #include "base/arena.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <stdatomic.h>
@@ -118,7 +119,7 @@ static bool still_right(const struct table *table, const struct config *config)
 {
     bool named;
 
-    if (!table || !table->shared || table->euid != geteuid())
+    if (!table || !table->shared || table->euid != kernel_euid())
         return false;
     const char *path = table_path(config, &named);
     return !path || table_is_current(table, path);
@@ -134,7 +135,7 @@ static bool find_better(const struct table *table, const struct config *config,
     if (still_right(table, config))
         return false;
     if (table &&
-        table->euid != geteuid()) { /* not ours to use any more, whatever there is instead */
+        table->euid != kernel_euid()) { /* not ours to use any more, whatever there is instead */
         *better = attach(config);
         return true;
     }

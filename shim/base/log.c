@@ -1,5 +1,7 @@
 #include "base/log.h"
 
+#include "base/kernel.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -193,10 +195,10 @@ static void append(int fd, const char *bytes, size_t len)
     struct rlimit limit;
     struct stat st;
 
-    if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
+    if (kernel_fstat(fd, &st) != 0 || !S_ISREG(st.st_mode))
         return;
     /* Made just now under a umask that takes our own bits: the next writer could not open it. */
-    if (st.st_size == 0 && st.st_uid == geteuid() && (st.st_mode & 0600) != 0600)
+    if (st.st_size == 0 && st.st_uid == kernel_euid() && (st.st_mode & 0600) != 0600)
         fchmod(fd, (st.st_mode & 0777) | 0600);
     if (getrlimit(RLIMIT_FSIZE, &limit) != 0)
         return;
@@ -220,7 +222,7 @@ void log_write(const char *path, const struct log_event *event, int64_t wall_ms)
 
     /* Opening is an event of its own for a FIFO's reader or a device; the descriptor is judged
      * again, since the path may change in between. */
-    if (*path == '/' && (stat(path, &st) != 0 || S_ISREG(st.st_mode))) {
+    if (*path == '/' && (kernel_stat(path, &st) != 0 || S_ISREG(st.st_mode))) {
         int fd = open(
             path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY,
             0600);

@@ -1,6 +1,7 @@
 /*
  * config.c - finding, reading and keeping a configuration.
  */
+#include "base/kernel.h"
 #include "config/load.h"
 
 #include <errno.h>
@@ -44,7 +45,7 @@ static const char *why_refused(const struct stat *st, char *buf, size_t size)
 {
     if (!S_ISREG(st->st_mode))
         return "a directory or a device";
-    if (st->st_uid != 0 && st->st_uid != geteuid())
+    if (st->st_uid != 0 && st->st_uid != kernel_euid())
         return "a file of another owner";
     if (st->st_mode & 0022) {
         snprintf(buf, size, "one that group or others may write (mode %04o): chmod go-w",
@@ -83,7 +84,7 @@ static char *read_file(struct load *load, struct arena *memory, size_t *len)
     const char *found = NULL;
     int fd = open(load->config->file, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 
-    if (fd < 0 || fstat(fd, &st) != 0) {
+    if (fd < 0 || kernel_fstat(fd, &st) != 0) {
         load->passing = errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == EINTR;
         found = errno == ENOENT ? "no such file" : "one that cannot be opened";
     } else if (!(found = why_refused(&st, why, sizeof why))) {
@@ -192,7 +193,7 @@ static bool exists(const char *path)
 {
     struct stat st;
 
-    return stat(path, &st) == 0;
+    return kernel_stat(path, &st) == 0;
 }
 
 const char *config_find(const char *named_path, const char *home, char *buf, size_t size,

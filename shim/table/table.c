@@ -1,6 +1,7 @@
 #include "table/table.h"
 
 #include "base/hash.h"
+#include "base/kernel.h"
 #include "core/cooldown.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@ _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "the table is shared: its atomics ta
 
 int table_default_path(char *buf, size_t size)
 {
-    int len = snprintf(buf, size, "/dev/shm/breaker-%lu/table.v%d", (unsigned long)geteuid(),
+    int len = snprintf(buf, size, "/dev/shm/breaker-%lu/table.v%d", (unsigned long)kernel_euid(),
                        TABLE_LAYOUT);
 
     return len > 0 && (size_t)len < size ? TABLE_OK : TABLE_E_PATH;
@@ -41,7 +42,7 @@ bool table_is_current(const struct table *t, const char *path)
     struct stat st;
     bool current;
 
-    if (stat(path, &st) == 0)
+    if (kernel_stat(path, &st) == 0)
         current = st.st_dev == t->dev && st.st_ino == t->ino;
     else
         current = errno != ENOENT;

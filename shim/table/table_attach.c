@@ -1,6 +1,7 @@
 #include "table/table_file.h"
 
 #include "base/arena.h"
+#include "base/kernel.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -61,7 +62,7 @@ int table_directory_judge(const struct stat *st, bool named)
         return TABLE_E_REFUSED;
     if (named)
         return TABLE_OK;
-    if (st->st_uid != geteuid() || (st->st_mode & 077) != 0)
+    if (st->st_uid != kernel_euid() || (st->st_mode & 077) != 0)
         return TABLE_E_REFUSED;
     return (st->st_mode & 0700) == 0700 ? TABLE_OK : TABLE_E_ABSENT;
 }
@@ -71,7 +72,7 @@ static bool in_our_groups(gid_t gid)
     struct arena memory = {NULL};
     gid_t stack[64], *groups = stack;
     int count = getgroups(0, NULL);
-    bool found = gid == getegid() || geteuid() == 0;
+    bool found = gid == kernel_egid() || kernel_euid() == 0;
 
     if (found || count <= 0)
         return found;
@@ -153,8 +154,8 @@ static int attach_fd(struct table *out, int fd, bool named)
 {
     struct table_header header;
     struct stat st;
-    uid_t euid = geteuid();
-    int error = fstat(fd, &st) == 0 ? judge_file(&st, named, euid) : TABLE_E_SYSTEM;
+    uid_t euid = kernel_euid();
+    int error = kernel_fstat(fd, &st) == 0 ? judge_file(&st, named, euid) : TABLE_E_SYSTEM;
 
     if (error != TABLE_OK)
         return error;
@@ -214,7 +215,7 @@ TABLE_PLACE_HOLDER int check_directory(const char *path)
 
     if (error != TABLE_OK)
         return error;
-    if (lstat(place.dir, &st) != 0)
+    if (kernel_lstat(place.dir, &st) != 0)
         return error_of_open(errno);
     return table_directory_judge(&st, false);
 }

@@ -1,6 +1,7 @@
 #include "table/table_file.h"
 
 #include "base/clock.h"
+#include "base/kernel.h"
 #include "core/breaker.h"
 
 #include <errno.h>
@@ -219,7 +220,7 @@ static int prepare_directory(const char *dir, bool named)
         return error_of_create(errno);
     if (named)
         return TABLE_OK;
-    if (lstat(dir, &st) != 0)
+    if (kernel_lstat(dir, &st) != 0)
         return error_of_create(errno);
     int error = table_directory_judge(&st, false);
     if (error == TABLE_E_ABSENT)
@@ -238,7 +239,7 @@ static int open_directory(const struct table_place *place, bool named)
     int fd = open(place->dir, O_PATH | O_DIRECTORY | O_CLOEXEC | (named ? 0 : O_NOFOLLOW));
     if (fd < 0)
         return error_of_create(errno);
-    error = fstat(fd, &st) == 0 ? table_directory_judge(&st, named) : TABLE_E_SYSTEM;
+    error = kernel_fstat(fd, &st) == 0 ? table_directory_judge(&st, named) : TABLE_E_SYSTEM;
     if (error == TABLE_OK)
         return fd;
     close(fd);
@@ -284,8 +285,8 @@ static bool is_still_stale(int fd, const char *path, bool named, struct stat *mi
     struct table unused;
     struct stat there;
 
-    if (fstat(fd, mine) != 0 || lstat(path, &there) != 0 || mine->st_dev != there.st_dev ||
-        mine->st_ino != there.st_ino)
+    if (kernel_fstat(fd, mine) != 0 || kernel_lstat(path, &there) != 0 ||
+        mine->st_dev != there.st_dev || mine->st_ino != there.st_ino)
         return false;
     int result = table_attach_any(&unused, path, named);
     if (result == TABLE_OK)
@@ -308,7 +309,7 @@ static int replace_stale(const char *path, bool named)
     for (int i = 0; i < REPLACE_WAIT_STEPS && flock(fd, LOCK_EX | LOCK_NB) != 0; i++)
         nanosleep(&pause, NULL);
     if (is_still_stale(fd, path, named, &old)) {
-        if (old.st_uid != geteuid())
+        if (old.st_uid != kernel_euid())
             error = TABLE_E_REFUSED; /* ours would lock the others of its group out */
         else
             error = rename_fresh(path, named, (old.st_mode & 07777) == 0600 ? NULL : &old);
@@ -332,9 +333,9 @@ static int replace(const char *path, bool named)
      * throw away. */
     if (error != TABLE_OK && error != TABLE_STALE && error != TABLE_E_FORMAT)
         return error;
-    if (lstat(path, &st) != 0)
+    if (kernel_lstat(path, &st) != 0)
         return error_of_create(errno);
-    if (st.st_uid != geteuid())
+    if (st.st_uid != kernel_euid())
         return TABLE_E_REFUSED;
     shared = (st.st_mode & 07777) != 0600;
     return rename_fresh(path, named, shared ? &st : NULL);
@@ -389,7 +390,7 @@ int table_open_private(struct table *out)
             .header = header,
             .slots = (struct slot *)(void *)((char *)base + TABLE_HEADER_SIZE),
             .seed = header->hash_seed,
-            .euid = geteuid(),
+            .euid = kernel_euid(),
         };
     }
     errno = saved;
