@@ -4,6 +4,8 @@
  */
 #include "real.h"
 
+#include "base/clock.h"
+
 #include <dlfcn.h>
 #include <stdatomic.h>
 #include <sys/syscall.h>
@@ -85,6 +87,8 @@ void real_prepare(void)
                  (connect_function *)behind_us(look_up, "connect", (void *)connect_by_system_call));
     atomic_store(&found_getaddrinfo, (getaddrinfo_function *)behind_us(
                                          look_up, "getaddrinfo", (void *)getaddrinfo_nothing));
+    /* Not by the newer version first: a look-up that fails allocates. */
+    clock_ask((clock_function *)dlvsym(RTLD_NEXT, "clock_gettime", CLOCK_GLIBC));
 }
 
 /* Each is asked for before the constructor too (FIELD-NOTES 1.10). */

@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 struct clock_ops {
     uint64_t (*boot_ns)(void); /* CLOCK_BOOTTIME, ns */
@@ -19,6 +20,16 @@ struct clock_ops {
 
 /* The real clocks. */
 extern const struct clock_ops clock_system;
+
+typedef int clock_function(clockid_t id, struct timespec *time);
+
+/* Whom clock_system asks: libc's own clock_gettime, where the caller can tell it from another
+ * preload's. libfaketime gives a program times of its own making; those of the table are shared
+ * with programs that have others. NULL, and before: the one that the loader bound. */
+void clock_ask(clock_function *function);
+
+/* The version of libc's symbol, for dlvsym(): with it no other preload's is found. */
+#define CLOCK_GLIBC "GLIBC_2.17"
 
 /* Has so long passed since? `since` may be another thread's, just ahead of `now`. */
 static inline bool clock_has_passed(uint64_t since, uint64_t now, uint64_t ns)

@@ -1,5 +1,7 @@
+#include "base/clock.h"
 #include "cli/cli.h"
 
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -99,6 +101,7 @@ int main(int argc, char **argv)
     struct choice choice = {0};
     char name[32];
 
+    clock_ask((clock_function *)dlvsym(RTLD_NEXT, "clock_gettime", CLOCK_GLIBC));
     argp_err_exit_status = CLI_USAGE;
     if (argp_parse(&main_argp, argc, argv, ARGP_IN_ORDER, NULL, &choice) != 0 || !choice.command)
         return CLI_USAGE;
