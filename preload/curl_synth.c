@@ -66,8 +66,9 @@ static curl_socket_t open_answer(void *data, curlsocktype purpose, struct curl_s
     curl_socket_t fd;
 
     (void)purpose;
-    (void)address;
     GUARD_ERRNO(fd = take_answer(data));
+    if (needs_mark(data))
+        address->addr.sa_family = AF_UNIX;
     return fd;
 }
 
