@@ -5,6 +5,7 @@
 #include "curl_call.h"
 
 #include "guard.h"
+#include "real_library.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,12 @@ CURL *hook_easy_init(real_t real)
  * throws through libcurl leaves the mark: libcurl's own handle is of no use any more either. */
 static CURLcode perform(struct easy *easy)
 {
+    bool before = library_enter();
+
     easy->performing = true;
     CURLcode result = easy->real->easy_perform(easy->handle);
     easy->performing = false;
+    library_leave(before);
     return result;
 }
 

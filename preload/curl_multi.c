@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "curl_detour.h"
 #include "guard.h"
+#include "real_library.h"
 
 #include <utlist.h>
 
@@ -245,7 +246,9 @@ static void begin_round(CURLM *handle)
 CURLMcode hook_multi_perform(real_t real, CURLM *multi, int *running)
 {
     begin_round(multi);
+    bool before = library_enter();
     CURLMcode result = real->multi_perform(multi, running);
+    library_leave(before);
     GUARD_ERRNO(end_round(multi, running));
     return result;
 }
@@ -253,7 +256,9 @@ CURLMcode hook_multi_perform(real_t real, CURLM *multi, int *running)
 CURLMcode hook_multi_socket(real_t real, CURLM *multi, curl_socket_t s, int *running)
 {
     begin_round(multi);
+    bool before = library_enter();
     CURLMcode result = real->multi_socket(multi, s, running);
+    library_leave(before);
     GUARD_ERRNO(end_round(multi, running));
     return result;
 }
@@ -261,7 +266,9 @@ CURLMcode hook_multi_socket(real_t real, CURLM *multi, curl_socket_t s, int *run
 CURLMcode hook_multi_socket_all(real_t real, CURLM *multi, int *running)
 {
     begin_round(multi);
+    bool before = library_enter();
     CURLMcode result = real->multi_socket_all(multi, running);
+    library_leave(before);
     GUARD_ERRNO(end_round(multi, running));
     return result;
 }
@@ -270,7 +277,9 @@ CURLMcode hook_multi_socket_action(real_t real, CURLM *multi, curl_socket_t s, i
                                    int *running)
 {
     begin_round(multi);
+    bool before = library_enter();
     CURLMcode result = real->multi_socket_action(multi, s, events, running);
+    library_leave(before);
     GUARD_ERRNO(end_round(multi, running));
     return result;
 }

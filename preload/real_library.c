@@ -135,6 +135,21 @@ const struct curl_real *library_inside(const void *address, const char *version)
     return found;
 }
 
+__thread bool library_entered __attribute__((tls_model("initial-exec")));
+
+bool library_is_hidden(void)
+{
+    enum { UNKNOWN, NO, YES };
+    static atomic_int known; /* every thread finds the same */
+    int hidden = atomic_load_explicit(&known, memory_order_relaxed);
+
+    if (hidden == UNKNOWN) {
+        hidden = real_is_ours(real_libc_dlsym()(RTLD_DEFAULT, "connect")) ? NO : YES;
+        atomic_store_explicit(&known, hidden, memory_order_relaxed);
+    }
+    return hidden == YES;
+}
+
 unsigned library_number(const struct curl_real *real)
 {
     return real ? library_of(real)->number : 0;

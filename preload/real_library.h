@@ -37,6 +37,35 @@ static inline const struct curl_real *library_known(const void *address)
     return known;
 }
 
+/* Is this thread inside a transfer of a known libcurl? Set by library_enter(), put back to what
+ * that returned by library_leave(). A C++ exception that is thrown through libcurl leaves it set.
+ */
+extern __thread bool library_entered __attribute__((tls_model("initial-exec")));
+
+static inline bool library_enter(void)
+{
+    bool before = library_entered;
+
+    library_entered = true;
+    return before;
+}
+
+static inline void library_leave(bool before)
+{
+    library_entered = before;
+}
+
+/* Does another object's connect stand before ours: proxychains', a sanitizer's in the program? Then
+ * calls come to us from there, whoever made them. */
+bool library_is_hidden(void);
+
+/* Is a socket call that comes from `caller` a known libcurl's own? Where libcurl is hidden, those
+ * of the application's callbacks are taken for it as well: they run uncovered. */
+static inline bool library_calls(const void *caller)
+{
+    return library_known(caller) || (library_entered && library_is_hidden());
+}
+
 /* Small numbers that stand for libraries: from 1 in the order they became known; NULL for others.
  */
 unsigned library_number(const struct curl_real *real);

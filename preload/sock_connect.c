@@ -120,7 +120,7 @@ static struct connecting begin_connect(int fd, const struct sockaddr *address, s
         begun.conn = conn;
         begun.generation = atomic_load_explicit(&conn->generation, memory_order_relaxed);
         sock_conn_unlock(conn);
-    } else if (!library_known(caller) && sock_enter()) {
+    } else if (!library_calls(caller) && sock_enter()) {
         begin_new(&begun, fd, address, length);
         sock_leave();
     }

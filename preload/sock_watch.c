@@ -41,7 +41,7 @@ void sock_watch_leave(struct sock_conn *conn, int fd)
  * application connected for it). */
 static bool is_libcurls(const struct sock_conn *conn, const void *caller)
 {
-    return !conn->wrote && library_known(caller);
+    return !conn->wrote && library_calls(caller);
 }
 
 /* Programs may write without having asked how the connect went. Before there is a peer no request
