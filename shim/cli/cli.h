@@ -240,8 +240,8 @@ int cli_operate(enum cli_operation operation, const char *key, bool create);
  * where the loader's own directory is meant. False after a complaint. */
 bool cli_preload_library(char *buf, size_t size);
 
-/* LD_PRELOAD with `library` first and everything of `old` (may be NULL) but other mentions of
- * libbreaker.so. malloc'ed; NULL: no memory. */
+/* LD_PRELOAD with `library` first, behind a libasan only, and everything of `old` (may be NULL) but
+ * other mentions of libbreaker.so. malloc'ed; NULL: no memory. */
 char *cli_preload_value(const char *library, const char *old);
 
 #endif

@@ -117,6 +117,27 @@ static bool is_ours(struct span entry)
     return span_eq(entry, SPAN_LIT(LIBRARY)) || span_ends(entry, SPAN_LIT("/" LIBRARY));
 }
 
+/* gcc's AddressSanitizer ends a program in which anything was loaded before its runtime. */
+static bool wants_to_be_first(struct span entry)
+{
+    const char *slash = entry.len ? memrchr(entry.ptr, '/', entry.len) : NULL;
+    struct span base = slash ? span_skip(entry, (size_t)(slash + 1 - entry.ptr)) : entry;
+
+    return span_starts(base, SPAN_LIT("libasan.so"));
+}
+
+/* Those of the entries that stand before ours, or after; each with its colon. */
+static void write_entries(FILE *out, const char *old, bool before)
+{
+    for (const char *at = old ? old : ""; *at;) {
+        struct span entry = span_of(at, strcspn(at, " :"));
+        if (entry.len && !is_ours(entry) && wants_to_be_first(entry) == before)
+            fprintf(out, "%s%.*s%s", before ? "" : ":", (int)entry.len, entry.ptr,
+                    before ? ":" : "");
+        at += entry.len + (at[entry.len] != '\0');
+    }
+}
+
 char *cli_preload_value(const char *library, const char *old)
 {
     char *value = NULL;
@@ -125,13 +146,9 @@ char *cli_preload_value(const char *library, const char *old)
 
     if (!out)
         return NULL;
+    write_entries(out, old, true);
     fputs(library, out);
-    for (const char *at = old ? old : ""; *at;) {
-        struct span entry = span_of(at, strcspn(at, " :"));
-        if (entry.len && !is_ours(entry))
-            fprintf(out, ":%.*s", (int)entry.len, entry.ptr);
-        at += entry.len + (at[entry.len] != '\0');
-    }
+    write_entries(out, old, false);
     if (fclose(out) != 0) {
         free(value);
         return NULL;
