@@ -326,36 +326,9 @@ def other_library(name):
     return str(found[0]) if found else None
 
 
-@pytest.mark.parametrize("name", ["libjemalloc.so.2", "libeatmydata.so", "libfakeroot-sysv.so"])
-@pytest.mark.parametrize("order", ["before", "after"])
-def test_another_preload(name, order, provider, breaker_env):
-    library = other_library(name)
-    if not library:
-        pytest.skip(f"no {name} here")
-    breaker_env.configure(open_seconds=60)
-    provider.answer(Answer(500))
-    both = [library, str(breaker_env.library)]
-    value = ":".join(both if order == "before" else reversed(both))
-    for number in range(7):
-        done = preloaded(breaker_env, "curl", "-s", "-d", chat("m"), provider.url(), LD_PRELOAD=value)
-        assert done.returncode == 0 and done.stderr == b"", done
-        assert (b"circuit_open" in done.stdout) == (number >= 5)
-    assert provider.count() == 5
-
-
 def test_the_launcher_keeps_another_preload(provider, breaker_env):
     library = other_library("libjemalloc.so.2")
     if not library:
         pytest.skip("no jemalloc here")
     done = breaker_env.run("sh", "-c", 'echo "$LD_PRELOAD"', env={"LD_PRELOAD": library})
     assert sorted(done.stdout.decode().replace(":", " ").split()) == sorted([library, str(breaker_env.library)])
-
-
-@pytest.mark.skipif(not shutil.which("fakeroot"), reason="no fakeroot here")
-def test_under_fakeroot(provider, breaker_env):
-    breaker_env.configure(open_seconds=60)
-    provider.answer(Answer(500))
-    for number in range(7):
-        done = breaker_env.run("fakeroot", "curl", "-s", "-d", chat("m"), provider.url())
-        assert (b"circuit_open" in done.stdout) == (number >= 5), done
-    assert provider.count() == 5

@@ -101,8 +101,8 @@ class Tunnel:
     def _socks(client, stream):
         stream.read(stream.read(1)[0])
         client.sendall(b"\5\0")
-        stream.read(4)
-        stream.read(stream.read(1)[0])  # a name; it is ours
+        kind = stream.read(4)[3]
+        stream.read(4 if kind == 1 else stream.read(1)[0])  # an IPv4 address or a name; it is ours
         return int.from_bytes(stream.read(2), "big"), b"\5\0\0\1" + bytes(6)
 
 

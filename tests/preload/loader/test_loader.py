@@ -459,8 +459,9 @@ def preload_of(name):
     return found
 
 
-# Debian's PHP deep-binds its extensions past any malloc but libc's: with jemalloc it aborts without us.
-NEIGHBOURS = [(p, o) for p in POST for o in OTHERS if (p, o) != ("php", "libjemalloc.so.2")]
+# Debian's PHP deep-binds its extensions past any malloc but libc's: with jemalloc it aborts without us. Of curl and
+# others: test_coexistence.py.
+NEIGHBOURS = [(p, o) for p in ("pycurl", "php") for o in OTHERS if (p, o) != ("php", "libjemalloc.so.2")]
 
 
 @pytest.mark.parametrize("program,other", NEIGHBOURS)
