@@ -189,6 +189,7 @@ check-static:
 	@scripts/check-headers
 	@scripts/check-keys
 	@scripts/check-bugs
+	@scripts/check-security
 	@scripts/check-imports $(BUILD)
 	@scripts/check-exports $(BUILD)/libbreaker.so
 	@scripts/check-glibc $(BUILD)/libbreaker.so
