@@ -65,7 +65,7 @@ FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC)) \
                $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
 
-.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind check-faults bench soak check-kill \
+.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind check-faults check-analyzers bench soak check-kill \
         install clean format unit stress benches fuzzers linked sdks
 .DELETE_ON_ERROR:
 
@@ -276,6 +276,11 @@ soak: all stress
 
 # Some ten minutes on two cores that have nothing else to do.
 BENCH_ARGS ?=
+
+# Not in check: half a minute of one core.
+check-analyzers:
+	@scripts/check-analyzers
+
 bench:
 	@scripts/deps bench
 	@$(MAKE) --no-print-directory -s -j2 all benches

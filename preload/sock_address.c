@@ -111,10 +111,9 @@ static size_t put_v6(char *at, const unsigned char *bytes)
 
 size_t sock_address_text(const struct sock_address *address, char text[SOCK_ADDRESS_TEXT_SIZE])
 {
-    unsigned char bytes[16];
+    const unsigned char *bytes = (const unsigned char *)address->word;
     size_t len = 0;
 
-    memcpy(bytes, address->word, sizeof bytes);
     if (sock_address_is_v4(address)) {
         len = put_v4(text, bytes + 12);
     } else {

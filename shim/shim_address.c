@@ -104,10 +104,7 @@ static bool any_address(const struct config *config, struct span host)
     if (name_of_key(config, host, &name))
         return true;
     for (unsigned i = 0; config_target(config, i, &target); i++) {
-        struct span pattern = span_str(target.pattern);
-        const char *slash = memchr(pattern.ptr, '/', pattern.len);
-        if (slash)
-            pattern.len = (size_t)(slash - pattern.ptr);
+        struct span pattern = span_until(span_str(target.pattern), '/');
         struct span port = url_port_part(pattern);
         char key[ROUTE_HOST_MAX];
         if (host.len + port.len > sizeof key)

@@ -138,7 +138,7 @@ int cli_operate(enum cli_operation operation, const char *key, bool create)
     char normalised[CLI_KEY_SIZE];
 
     /* "#<identity>" and cut keys are shown by status and taken here, but are no hosts. */
-    bool well_formed = cli_key_normalise(span_str(key), normalised, sizeof normalised);
+    bool well_formed = cli_key_normalise(span_of(key, strlen(key)), normalised, sizeof normalised);
     if (!well_formed && !strchr(key, '#')) {
         cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%s'", key);
         return CLI_USAGE;

@@ -288,7 +288,7 @@ void fallbacks_set(struct load *load, struct span key, struct span text)
 static bool check_variables(struct load *load, const char *header, unsigned line, bool auth,
                             const char *(*look_up)(const char *name))
 {
-    struct span rest = span_str(header), variable;
+    struct span rest = span_of(header, strlen(header)), variable;
     char name[VARIABLE_NAME_MAX + 1], expected[180];
     bool good = true;
 

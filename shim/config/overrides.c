@@ -27,7 +27,7 @@ static void load_environment(struct load *load, const char *const *environment)
     for (; environment && *environment; environment++) {
         struct span entry = span_str(*environment);
         char key[64], file[80];
-        const char *equals = memchr(entry.ptr, '=', entry.len);
+        const char *equals = strchr(*environment, '=');
         if (!equals || !span_starts(entry, SPAN_LIT("BREAKER_")))
             continue;
         struct span name = span_of(entry.ptr + 8, (size_t)(equals - entry.ptr) - 8);

@@ -22,7 +22,8 @@ struct out {
 
 static void put(struct out *out, struct span text)
 {
-    memcpy(out->buf + out->len, text.ptr, text.len);
+    if (text.len > 0) /* memcpy takes no NULL, not even for nothing */
+        memcpy(out->buf + out->len, text.ptr, text.len);
     out->len += text.len;
 }
 
