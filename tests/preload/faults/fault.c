@@ -47,8 +47,6 @@
     X(openat, -1, EMFILE)                                                                          \
     X(fopen64, 0, EMFILE)                                                                          \
     X(fstat, -1, EOVERFLOW)                                                                        \
-    X(stat, -1, EACCES)                                                                            \
-    X(lstat, -1, EACCES)                                                                           \
     X(fstatfs, -1, ENOSYS)                                                                         \
     X(fallocate, -1, ENOSPC)                                                                       \
     X(linkat, -1, EPERM)                                                                           \
