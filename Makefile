@@ -274,12 +274,12 @@ soak: all stress
 	@BREAKER_CHECK_SOAK=$(SOAK_SECONDS) BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_kill_storm.py
 
-# Some ten minutes on two cores that have nothing else to do.
-BENCH_ARGS ?=
-
 # Not in check: half a minute of one core.
 check-analyzers:
 	@scripts/check-analyzers
+
+# Some ten minutes on two cores that have nothing else to do.
+BENCH_ARGS ?=
 
 bench:
 	@scripts/deps bench
