@@ -19,12 +19,13 @@
 
 static const char *const versions[] = {"OPENSSL_3.0.0", "OPENSSL_1_1_0", "OPENSSL_1_1_1"};
 
+/* What each call asks comes first, on a line of the cache. */
 struct library {
-    struct tls_real real; /* first: a tls_real of ours is its library */
+    struct tls_site here[2]; /* covered, passing */
+    struct tls_real real;
     void *probe;
     void *hold;
     struct object_range range;
-    struct tls_site here[2]; /* for callers that are not remembered: covered, passing */
     struct library *next;
 };
 
@@ -137,8 +138,8 @@ static struct library *make(void *probe)
     fill(library);
     bool covered = !shim_disabled() && !real_sock_other_decides && is_openssl(library) &&
                    is_whole(&library->real) && tls_link_prepare(&library->real);
-    library->here[0] = (struct tls_site){NULL, &library->real, !covered};
-    library->here[1] = (struct tls_site){NULL, &library->real, true};
+    library->here[0] = (struct tls_site){&library->real, !covered};
+    library->here[1] = (struct tls_site){&library->real, true};
     return library;
 }
 
@@ -214,38 +215,36 @@ static struct library *search(const void *caller, const SSL *ssl)
 /* --- places that call --------------------------------------------------------------------------
  */
 
-_Atomic(const struct tls_site *) tls_sites[TLS_SITES];
+struct tls_place tls_places[TLS_PLACES];
 
-static struct tls_site remembered[TLS_SITES / 2];
-static atomic_uint remembered_count;
-
-/* No room: searched for each time. */
-static const struct tls_site *remember(const struct tls_site *site, const void *caller)
+static const struct tls_site *remembered(const void *caller)
 {
-    unsigned at = atomic_load_explicit(&remembered_count, memory_order_relaxed);
-
-    do
-        if (at == TLS_SITES / 2)
-            return site;
-    while (!atomic_compare_exchange_weak_explicit(&remembered_count, &at, at + 1,
-                                                  memory_order_relaxed, memory_order_relaxed));
-    remembered[at] = *site;
-    remembered[at].caller = caller;
     for (unsigned i = 0; i < TLS_PROBES; i++) {
-        const struct tls_site *none = NULL;
-        if (atomic_compare_exchange_strong_explicit(&tls_sites[tls_site_slot(caller, i)], &none,
-                                                    &remembered[at], memory_order_release,
-                                                    memory_order_relaxed))
-            break;
+        const struct tls_place *place = tls_place_at(caller, i);
+        if (tls_place_is(place, caller))
+            return atomic_load_explicit(&place->site, memory_order_relaxed);
     }
-    return &remembered[at];
+    return NULL;
 }
 
-const struct tls_site *tls_site_search(const void *caller, const SSL *ssl)
+/* Two threads may take a place each for the same caller: the first one serves. */
+static void remember(const struct tls_site *site, const void *caller)
 {
-    static const struct tls_site nowhere = {.passes = true};
+    for (unsigned i = 0; i < TLS_PROBES; i++) {
+        struct tls_place *place = tls_place_at(caller, i);
+        const struct tls_site *none = NULL;
+        if (atomic_compare_exchange_strong_explicit(&place->site, &none, site, memory_order_relaxed,
+                                                    memory_order_relaxed)) {
+            atomic_store_explicit(&place->caller, caller, memory_order_release);
+            return;
+        }
+    }
+}
+
+/* The library is held for good: what is told of it stays. NULL: there is none. */
+static const struct tls_site *find_site(const void *caller, const SSL *ssl)
+{
     struct library *library;
-    bool passes;
 
     GUARD_ERRNO({
         real_fork_hold();
@@ -254,9 +253,22 @@ const struct tls_site *tls_site_search(const void *caller, const SSL *ssl)
         dlerror(); /* our misses are not the application's */
     });
     if (!library)
+        return NULL;
+    return &library->here[library_known(caller) || object_holds(&library->range, caller)];
+}
+
+const struct tls_site *tls_site_search(const void *caller, const SSL *ssl)
+{
+    static const struct tls_site nowhere = {.passes = true};
+    const struct tls_site *site = remembered(caller);
+
+    if (site)
+        return site;
+    site = find_site(caller, ssl);
+    if (!site)
         return &nowhere;
-    passes = library_known(caller) || object_holds(&library->range, caller);
-    return remember(&library->here[passes], caller);
+    remember(site, caller);
+    return site;
 }
 
 static bool serves(void *real)

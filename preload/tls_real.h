@@ -9,7 +9,8 @@
  * or by code that a JIT made). Where that says nothing, by the object that the call comes from:
  * what its own dependencies define, but in the global scope the same version comes first. Whoever
  * got our entry by dlsym needs no libssl; such calls go to the one library that the entries are
- * given out for. What was found is kept for each place that calls: a few ns.
+ * given out for. What was found is kept for each place that calls, some
+ * 500 of them: a few ns. Those of further ones search each time.
  *
  * No header of OpenSSL: what is used of it is the same in 1.1 and 3, and declared here and in
  * hooks.def. A function that a libssl lacks is NULL.
@@ -43,46 +44,55 @@ typedef void tls_free_function(void *parent, void *data, void *all, int index, l
 
 /* One libssl: its own functions. */
 struct tls_real {
+    int index; /* of our ex_data in its SSLs */
 #define TLS_HOOK(type, name, parameters)   type(*name) parameters;
 #define TLS_REAL(type, name, parameters)   type(*name) parameters;
 #define TLS_CRYPTO(type, name, parameters) type(*name) parameters;
 #include "hooks.def"
-    int index; /* of our ex_data in its SSLs */
 };
 
-/* A place in the program that calls. */
+/* What a place in the program that calls is told. */
 struct tls_site {
-    const void *caller;
     const struct tls_real *real; /* NULL: none is found */
     bool passes; /* nothing of these calls is ours: a libcurl that our curl hooks know, the libssl's
                     own inner ones, another libbreaker decides, or we are disabled */
 };
 
-#define TLS_SITES  512u /* of two */
-#define TLS_PROBES 8u
+/* Such a place. Whoever sets `site` from NULL has it for good, and sets `caller` then, with
+ * release; acquire on read. One that is left in between serves nobody. */
+struct tls_place {
+    _Atomic(const void *) caller;
+    _Atomic(const struct tls_site *) site;
+};
 
-/* Filled once each, never emptied. Release on set, acquire on read. */
-extern _Atomic(const struct tls_site *) tls_sites[TLS_SITES];
+#define TLS_PLACES 512u /* of two */
+#define TLS_PROBES 64u
 
-static inline unsigned tls_site_slot(const void *caller, unsigned probe)
+extern struct tls_place tls_places[TLS_PLACES];
+
+static inline struct tls_place *tls_place_at(const void *caller, unsigned probe)
 {
-    return ((unsigned)((uintptr_t)caller * 0x9e3779b97f4a7c15u >> 48) + probe) % TLS_SITES;
+    unsigned hash = (unsigned)((uintptr_t)caller * 0x9e3779b97f4a7c15u >> 48);
+
+    return &tls_places[(hash + probe) % TLS_PLACES];
 }
 
-/* Searches. Takes the loader's locks and may call malloc. Keeps errno and dlerror(). */
+static inline bool tls_place_is(const struct tls_place *place, const void *caller)
+{
+    return atomic_load_explicit(&place->caller, memory_order_acquire) == caller;
+}
+
+/* Not at the first place that it may have: at another, or searches, which takes the loader's locks
+ * and may call malloc. Keeps errno and dlerror(). */
 const struct tls_site *tls_site_search(const void *caller, const SSL *ssl);
 
 /* Of a return address, and the object that the call is about. Never NULL. */
 static inline const struct tls_site *tls_site_of(const void *caller, const SSL *ssl)
 {
-    for (unsigned i = 0; i < TLS_PROBES; i++) {
-        const struct tls_site *site =
-            atomic_load_explicit(&tls_sites[tls_site_slot(caller, i)], memory_order_acquire);
-        if (!site)
-            break;
-        if (site->caller == caller)
-            return site;
-    }
+    const struct tls_place *first = tls_place_at(caller, 0);
+
+    if (__builtin_expect(tls_place_is(first, caller), 1))
+        return atomic_load_explicit(&first->site, memory_order_relaxed);
     return tls_site_search(caller, ssl);
 }
 

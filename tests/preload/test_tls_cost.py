@@ -11,6 +11,7 @@ import callgrind
 import pytest
 from callgrind import FEW, MANY
 
+SITES, TOO_MANY_SITES = 320, 600  # places of a program that call libssl
 # Of our own in a kept POST of 2 KB. On each connection of its own it costs more than that.
 INSTRUCTIONS = 4825
 LOOKS = {"newfstatat", "stat", "statx"}  # one look a second at the configuration is allowed
@@ -74,3 +75,38 @@ def test_a_kept_post_makes_no_further_system_call(posts, tmp_path, breaker_env):
         more.append({name: many[name] - few.get(name, 0) for name in many if name not in LOOKS | {"total"}})
     assert more[0]["write"] >= MANY - FEW
     assert {name: calls for name, calls in more[1].items() if calls > more[0].get(name, 0)}.keys() <= {"read"}, more
+
+
+# --- many places that call ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def a_call_of_many(compile_c, breaker_env, tmp_path):
+    """Instructions of a call, the program's, libssl's and ours, where so many places make one each, in turns."""
+
+    def count(sites):
+        source, report, totals = tmp_path / f"sites-{sites}.c", tmp_path / "callgrind", []
+        source.write_text("#include <openssl/ssl.h>\n#include <stdlib.h>\n"
+                          + "".join(f"__attribute__((noinline)) static int at_{i}(SSL *ssl) {{ return SSL_pending(ssl) + {i}; }}\n"
+                                    for i in range(sites))
+                          + f"static int (*const all[{sites}])(SSL *) = {{"
+                          + ", ".join(f"at_{i}" for i in range(sites)) + "};\n"
+                          "int main(int count, char **words)\n{\n    SSL *ssl = SSL_new(SSL_CTX_new(TLS_client_method()));\n"
+                          f"    for (int i = 0; ssl && count > 1 && i < atoi(words[1]) * {sites}; i++)\n"
+                          f"        if (all[i % {sites}](ssl) != i % {sites})\n            return 1;\n    return !ssl;\n}}\n")
+        program = compile_c(source, "-lssl", "-lcrypto", name=f"sites-{sites}")
+        library = callgrind.stripped(breaker_env.library, tmp_path)
+        for rounds in (2, 12):
+            subprocess.run(["valgrind", "-q", "--tool=callgrind", f"--callgrind-out-file={report}", program, str(rounds)],
+                           env={**breaker_env.environment, "LD_PRELOAD": str(library)}, check=True, timeout=100)
+            totals.append(int(re.search(r"^summary: (\d+)", report.read_text(), re.M)[1]))
+        return (totals[1] - totals[0]) / (10 * sites)
+
+    return count
+
+
+@pytest.mark.time_limit(200)
+def test_each_of_many_places_is_found_again(a_call_of_many):
+    """One that is not is searched for each time: tens of thousands of instructions."""
+    at_first_look = a_call_of_many(8)
+    assert a_call_of_many(SITES) < at_first_look + 100 < a_call_of_many(TOO_MANY_SITES)
