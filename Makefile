@@ -79,10 +79,14 @@ $(BUILD)/libshim.a: $(SHIM_OBJ)
 	@rm -f $@
 	$(AR) rcs $@ $^
 
-$(BUILD)/libbreaker.so: $(PRELOAD_OBJ) $(BUILD)/libshim.a preload/libbreaker.map
+# All of it as one object, in which what a healthy call needs lies together.
+$(BUILD)/ordered.o: $(PRELOAD_OBJ) $(BUILD)/libshim.a preload/order.ld
+	$(CC) $(CFLAGS) -r -nostdlib -Wl,-T,preload/order.ld -o $@ $(PRELOAD_OBJ) $(BUILD)/libshim.a
+
+$(BUILD)/libbreaker.so: $(BUILD)/ordered.o preload/libbreaker.map
 	$(CC) $(CFLAGS) $(SANFLAGS) -shared -Wl,-soname,libbreaker.so -Wl,--version-script=preload/libbreaker.map \
 	    -Wl,--exclude-libs,ALL -Wl,--as-needed $(if $(SANITIZE),,-Wl,-z,defs) -Wl,-z,relro \
-	    -Wl,--gc-sections $(LDFLAGS) -o $@ $(PRELOAD_OBJ) $(BUILD)/libshim.a $(INIH)
+	    -Wl,--gc-sections $(LDFLAGS) -o $@ $(BUILD)/ordered.o $(INIH)
 
 $(BUILD)/breaker: $(CLI_OBJ) $(BUILD)/libshim.a
 	$(CC) $(CFLAGS) $(SANFLAGS) $(LDFLAGS) -o $@ $^ $(INIH)

@@ -14,6 +14,8 @@ from callgrind import FEW, MANY
 SITES, TOO_MANY_SITES = 320, 600  # places of a program that call libssl
 # Of our own in a kept POST of 2 KB. On each connection of its own it costs more than that.
 INSTRUCTIONS = 4825
+# That they stand in, of 64 bytes and of 4 KB.
+LINES, PAGES = 360, 9
 LOOKS = {"newfstatat", "stat", "statx"}  # one look a second at the configuration is allowed
 
 
@@ -75,6 +77,43 @@ def test_a_kept_post_makes_no_further_system_call(posts, tmp_path, breaker_env):
         more.append({name: many[name] - few.get(name, 0) for name in many if name not in LOOKS | {"total"}})
     assert more[0]["write"] >= MANY - FEW
     assert {name: calls for name, calls in more[1].items() if calls > more[0].get(name, 0)}.keys() <= {"read"}, more
+
+
+# --- how far apart it lies ---------------------------------------------------------------------------
+
+
+def counts_of(report, name):
+    """{address: count} of the object's own instructions."""
+    counts, names, ours, called, address = {}, {}, False, False, 0
+    for line in report.read_text().splitlines():
+        kind, _, rest = line.partition("=")
+        if kind in ("ob", "cob"):
+            number, _, path = rest.partition(" ")
+            names.setdefault(number, path)
+            ours = names[number].endswith(name) if kind == "ob" else ours
+        elif kind == "calls":
+            called = True
+        elif re.match(r"0x|[+*\-]", line):
+            where, _, cost = line.split()[:3]
+            if where != "*":
+                address = int(where, 0) + (address if where[0] in "+-" else 0)
+            if ours and not called:
+                counts[address] = counts.get(address, 0) + int(cost)
+            called = False
+    return counts
+
+
+@pytest.mark.time_limit(120)
+def test_a_kept_post_runs_few_pages_of_code(posts, tmp_path):
+    """What it runs lies together (preload/order.ld): a program does much else in between, and all of it is fetched anew."""
+    report, counts = tmp_path / "callgrind", []
+    for number in (FEW, MANY):
+        posts(number, ["valgrind", "-q", "--tool=callgrind", "--dump-instr=yes", f"--callgrind-out-file={report}"],
+              preload=True)
+        counts.append(counts_of(report, "libbreaker.so"))
+    addresses = {address for address, count in counts[1].items() if count - counts[0].get(address, 0) >= MANY - FEW}
+    lines, pages = ({address // size for address in addresses} for size in (64, 4096))
+    assert 50 < len(lines) <= LINES and len(pages) <= PAGES, (len(lines), len(pages))
 
 
 # --- many places that call ---------------------------------------------------------------------------
