@@ -51,7 +51,8 @@ static int shake_first(const struct tls_real *real, SSL *ssl, const struct tls_i
 }
 
 /* What the call's failure says of the connection, as an errno. */
-static int error_of_write(const struct tls_real *real, const SSL *ssl, int result, int error)
+static __attribute__((noinline)) int error_of_write(const struct tls_real *real, const SSL *ssl,
+                                                    int result, int error)
 {
     switch (real->get_error(ssl, result)) {
     case TLS_ERROR_SYSCALL:
@@ -88,21 +89,30 @@ static int write_followed(const struct tls_real *real, SSL *ssl, struct tls_link
     return write->as == TLS_IO_WRITE ? (int)write->size : result;
 }
 
-int tls_io_write(const struct tls_real *real, SSL *ssl, struct tls_link *link,
-                 const struct tls_io_write *write, size_t *sent)
+/* Out of line, once for each connection. */
+static __attribute__((noinline)) int write_first(const struct tls_real *real, SSL *ssl,
+                                                 struct tls_link *link,
+                                                 const struct tls_io_write *write, size_t *sent)
 {
     int result;
 
-    if (!link || tls_link_state(link) != TLS_LINK_FOLLOWED) {
-        tls_link_shake(real, ssl, link);
-        link = tls_link_of(real, ssl);
-        if (!link)
-            return write_real(real, ssl, write, write->size, sent);
-        if (!real->is_init_finished(ssl) && (result = shake_first(real, ssl, write)) <= 0)
-            return result;
-        if (tls_link_state(link) == TLS_LINK_PASSED || !tls_link_follow(real, ssl, link))
-            return write_real(real, ssl, write, write->size, sent);
-    }
+    tls_link_shake(real, ssl, link);
+    link = tls_link_of(real, ssl);
+    if (!link)
+        return write_real(real, ssl, write, write->size, sent);
+    if (!real->is_init_finished(ssl) && (result = shake_first(real, ssl, write)) <= 0)
+        return result;
+    if (tls_link_state(link) == TLS_LINK_PASSED || !tls_link_follow(real, ssl, link) ||
+        write->size == 0)
+        return write_real(real, ssl, write, write->size, sent);
+    return write_followed(real, ssl, link, write, sent);
+}
+
+int tls_io_write(const struct tls_real *real, SSL *ssl, struct tls_link *link,
+                 const struct tls_io_write *write, size_t *sent)
+{
+    if (!link || tls_link_state(link) != TLS_LINK_FOLLOWED)
+        return write_first(real, ssl, link, write, sent);
     if (write->size == 0)
         return write_real(real, ssl, write, 0, sent);
     return write_followed(real, ssl, link, write, sent);
@@ -148,8 +158,8 @@ static bool is_drained(const struct tls_real *real, const SSL *ssl, const struct
            real->pending(ssl) == 0;
 }
 
-static void note_failure(const struct tls_real *real, const SSL *ssl, struct tls_link *link,
-                         int result, int error)
+static __attribute__((noinline)) void note_failure(const struct tls_real *real, const SSL *ssl,
+                                                   struct tls_link *link, int result, int error)
 {
     switch (real->get_error(ssl, result)) {
     case TLS_ERROR_WANT_READ:

@@ -81,9 +81,9 @@ static bool is_for_peer(const struct shim_flow *flow, const struct http_head_fac
     return request.port == flow->port && span_ieq(request.host, flow->host);
 }
 
-/* What the head says is judged, but for one that was by the same call: clients say the same again
- * and again. */
-static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *exchange)
+/* What the head says is judged. Out of line: clients say the same again and again. */
+static __attribute__((noinline)) enum shim_need open_anew(struct shim_flow *flow,
+                                                          struct shim_exchange *exchange)
 {
     const struct http_head_facts *head = &flow->request.facts;
     struct shim_request request = {
@@ -92,17 +92,24 @@ static enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *ex
         .path = span_of(head->path, head->path_len),
         .is_fallback = flow->diverted && !head->absolute,
     };
-    enum shim_need need;
 
-    if (exchange == flow->opened && http_head_is_again(&flow->request) &&
-        shim_open_again(&exchange->call, &need))
-        return need;
     flow->opened = NULL;
     place_of(flow, head, &request);
     if (request.port == 0)
         return SHIM_UNCOVERED;
     flow->opened = exchange;
     return shim_open(&exchange->call, &request);
+}
+
+/* But for one that was by the same call. */
+static inline enum shim_need open_call(struct shim_flow *flow, struct shim_exchange *exchange)
+{
+    enum shim_need need;
+
+    return exchange == flow->opened && http_head_is_again(&flow->request) &&
+                   shim_open_again(&exchange->call, &need)
+               ? need
+               : open_anew(flow, exchange);
 }
 
 /* Of a key in the query nothing is known. */

@@ -208,15 +208,12 @@ static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
     return true;
 }
 
-/* Reads both; if either refuses, writes nothing. Else takes H, then M; a lost M hands H back. */
-static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_t now)
+/* Out of line: what the healthy case runs lies together. The sides are found. */
+static __attribute__((noinline)) enum shim_verdict admit_unhealthy(struct call *call,
+                                                                   bool with_model, uint64_t now)
 {
     struct breaker_admission host, model = {0};
     uint32_t tick = breaker_tick(now);
-
-    find_sides(call, with_model);
-    if (admit_healthy(call, with_model, tick))
-        return SHIM_ADMITTED;
     struct call_side *refuser = sides_refuse(call, with_model, tick, &host, &model);
     if (refuser) {
         /* Off the healthy path: perhaps this is a table that was replaced. */
@@ -244,6 +241,15 @@ static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_
     }
     call->state = CALL_ADMITTED;
     return SHIM_ADMITTED;
+}
+
+/* Reads both; if either refuses, writes nothing. Else takes H, then M; a lost M hands H back. */
+static enum shim_verdict admit_sides(struct call *call, bool with_model, uint64_t now)
+{
+    find_sides(call, with_model);
+    return admit_healthy(call, with_model, breaker_tick(now))
+               ? SHIM_ADMITTED
+               : admit_unhealthy(call, with_model, now);
 }
 
 /* False: nothing is to be admitted, the call passes uncounted. */
@@ -340,6 +346,26 @@ bool shim_model_pending(const struct shim_call *shim_call)
     return call->state == CALL_ADMITTED && call->place != MODEL_NONE && !call->model.admitted;
 }
 
+/* M's side was found, and there is something to it. Out of line. */
+static __attribute__((noinline)) enum shim_verdict admit_unhealthy_model(struct call *call,
+                                                                         uint64_t now)
+{
+    struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
+
+    if (!refuses(call, &call->model, &peeked)) {
+        if (is_kept_waiting(call, &call->model, now)) {
+            call_return_side(&call->host, now);
+            return SHIM_REFUSED;
+        }
+        peeked = take_side(call, &call->model, peeked, now);
+    }
+    if (!refuses(call, &call->model, &peeked))
+        return SHIM_ADMITTED;
+    call_return_side(&call->host, now);
+    process_table_recheck(call->config, now); /* a replaced table is found by the next call */
+    return refuse(call, &call->model, &peeked, now);
+}
+
 enum shim_verdict shim_admit_model(struct shim_call *shim_call)
 {
     struct call *call = call_of(shim_call);
@@ -353,17 +379,10 @@ enum shim_verdict shim_admit_model(struct shim_call *shim_call)
     }
     now = process_clock->boot_ns();
     find_side(call, &call->model, call_model_key(call));
-    struct breaker_admission peeked = peek_side(&call->model, breaker_tick(now));
-    if (!refuses(call, &call->model, &peeked)) {
-        if (is_kept_waiting(call, &call->model, now)) {
-            call_return_side(&call->host, now);
-            return SHIM_REFUSED;
-        }
-        peeked = take_side(call, &call->model, peeked, now);
-    }
-    if (!refuses(call, &call->model, &peeked))
+    if (admit_closed(&call->model, breaker_tick(now)) &&
+        !slot_cooldown_may_be(call->model.slot, breaker_tick(now))) {
+        call->model.admitted = true;
         return SHIM_ADMITTED;
-    call_return_side(&call->host, now);
-    process_table_recheck(call->config, now); /* a replaced table is found by the next call */
-    return refuse(call, &call->model, &peeked, now);
+    }
+    return admit_unhealthy_model(call, now);
 }
