@@ -46,6 +46,8 @@ static bool capture_one(const char *assignment)
 {
     const char *value;
 
+    if (*assignment != 'H' && *assignment != 'B')
+        return true; /* most, in each process that starts */
     if (value_of(assignment, SPAN_LIT("HOME"))) {
         const char *copy = keep(assignment);
         environment_captured.home = copy ? value_of(copy, SPAN_LIT("HOME")) : NULL;
