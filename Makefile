@@ -239,6 +239,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_JOBS    ?= 2
 FUZZ_SEED    ?= 1
 check-fuzz:
+	@scripts/deps check
 	@$(MAKE) --no-print-directory -s -j$(FUZZ_JOBS) fuzzers
 	@$(MAKE) --no-print-directory -s -j$(FUZZ_JOBS) $(addprefix check-fuzz-,$(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC)))
 
@@ -256,23 +257,25 @@ check-clients: all benches
 	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests
 
 # Not in check: minutes.
-check-valgrind: all
+check-valgrind:
 	@scripts/deps check
+	@$(MAKE) --no-print-directory -s -j2 all
 	@BREAKER_CHECK_VALGRIND=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_curl_valgrind.py tests/preload/test_sock_valgrind.py tests/preload/test_tls_valgrind.py
 
 # Each call that libbreaker.so makes fails in turn, instead of some of each; and slots of more bytes.
-check-faults: all unit
+check-faults:
 	@scripts/deps check
+	@$(MAKE) --no-print-directory -s -j2 all unit
 	@HOSTILE_ROUNDS=20000 $(BUILD)/tests/unit/test_hostile_slots
 	@BREAKER_CHECK_FAULTS=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests/preload/test_faults.py
 
-
 # Not in check, either: by a SIGKILL at every single instruction (an hour), and storms of SOAK_SECONDS each.
 SOAK_SECONDS ?= 600
-soak: all stress
+soak:
 	@scripts/deps check
+	@$(MAKE) --no-print-directory -s -j2 all stress
 	@STEP_EVERY=1 $(BUILD)/tests/stress/stress_step
 	@STORM_SECONDS=$(SOAK_SECONDS) $(BUILD)/tests/stress/stress_storm
 	@BREAKER_CHECK_SOAK=$(SOAK_SECONDS) BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
@@ -280,6 +283,7 @@ soak: all stress
 
 # Not in check: half a minute of one core.
 check-analyzers:
+	@scripts/deps check
 	@scripts/check-analyzers
 
 # Some ten minutes on two cores that have nothing else to do.
