@@ -3,9 +3,11 @@
 #define BREAKER_TESTS_CROWD_H
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,13 +30,17 @@ static inline pthread_barrier_t *crowd_barrier(unsigned count)
     return barrier;
 }
 
-/* Forks `count` children that run body(index) and exit with its result. */
+/* Forks `count` children that run body(index) and exit with its result; none outlives the test. */
 static inline void crowd_start(pid_t *pids, unsigned count, int (*body)(unsigned))
 {
+    pid_t parent = getpid();
+
     for (unsigned i = 0; i < count; i++) {
         pids[i] = fork();
-        if (pids[i] == 0)
-            _exit(body(i));
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            _exit(getppid() == parent ? body(i) : 1);
+        }
     }
 }
 

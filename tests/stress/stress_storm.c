@@ -24,21 +24,27 @@ static char base[64], other_path[112];
 static uint64_t seed = 4711;
 static unsigned long kills, stops, looks, starts, starts_killed;
 
-static void clean_up(void)
+static void remove_files(const char *prefix)
 {
     char name[400];
     DIR *listing = opendir(base);
     struct dirent *entry;
 
-    for (unsigned i = 0; i < WORKERS; i++)
-        if (pids[i] > 0)
-            kill(pids[i], SIGKILL);
     while (listing && (entry = readdir(listing))) {
         snprintf(name, sizeof name, "%s/%s", base, entry->d_name);
-        unlink(name);
+        if (strncmp(entry->d_name, prefix, strlen(prefix)) == 0)
+            unlink(name);
     }
     if (listing)
         closedir(listing);
+}
+
+static void clean_up(void)
+{
+    for (unsigned i = 0; i < WORKERS; i++)
+        if (pids[i] > 0)
+            kill(pids[i], SIGKILL);
+    remove_files("");
     rmdir(base);
 }
 
@@ -166,6 +172,7 @@ static void pause_ns(uint64_t ns)
 static void strike_at_start(void)
 {
     bool replaces = crowd_random(&seed, 2);
+    char temporary[32];
     unsigned killed = 0;
     struct table t;
     pid_t pid = fork();
@@ -182,6 +189,8 @@ static void strike_at_start(void)
     table_close(&t);
     if (!replaces || crowd_random(&seed, 2))
         unlink(other_path);
+    snprintf(temporary, sizeof temporary, ".breaker-%ld-", (long)pid);
+    remove_files(temporary); /* memory, where thousands are killed */
 }
 
 /* --- the end --------------------------------------------------------------------------------- */
@@ -219,7 +228,11 @@ static void check_recovery(unsigned key)
     uint32_t now = atomic_load(&storm->now) + STORM_WAIT_TICKS;
     struct slot *s = slot_of_key(key);
     enum breaker_change change = BREAKER_NO_CHANGE;
+    char text[TABLE_KEY_TEXT_SIZE], name[16];
 
+    storm_key(key, name);
+    law(table_key_read(s, text, sizeof text) > 0 && strcmp(text, name) == 0,
+        "a key whose claimer died is written by who comes next");
     for (unsigned i = 0; i < STORM_POLICY.success_threshold; i++) {
         struct breaker_admission good = slot_admit(s, now, &STORM_POLICY, NULL);
         law(good.verdict != BREAKER_REFUSE, "nothing is refused beyond the open time or a lease");
