@@ -52,7 +52,7 @@ def fault(compile_c):
 
 @pytest.fixture(scope="module")
 def names(fault):
-    done = subprocess.run(["python3", "-c", f"import ctypes; ctypes.CDLL({str(fault)!r}).fault_names()"], capture_output=True,
+    done = subprocess.run([PYTHON, "-c", f"import ctypes; ctypes.CDLL({str(fault)!r}).fault_names()"], capture_output=True,
                           text=True, timeout=20)
     return done.stdout.split()
 

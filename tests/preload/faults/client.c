@@ -20,8 +20,7 @@ static void tell(const char *model, const char *what, long status, size_t bytes)
     fflush(stdout);
 }
 
-/* --- libcurl
- * --------------------------------------------------------------------------------------- */
+/* --- libcurl --------------------------------------------------------------------------------- */
 
 static size_t count_bytes(char *data, size_t size, size_t count, void *sum)
 {
@@ -102,8 +101,7 @@ static void call_curl(const char *how, const char *model)
     curl_slist_free_all(headers);
 }
 
-/* --- sockets
- * --------------------------------------------------------------------------------------- */
+/* --- sockets --------------------------------------------------------------------------------- */
 
 /* When names are resolved, those of fallbacks are, too. */
 static void ask_for_address(void)

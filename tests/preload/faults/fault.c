@@ -6,9 +6,11 @@
  * here. So do libbreaker.so's calls of its own entries. What it calls by pointers of its own stands
  * in LOOKED_UP: it finds those here, as any preload behind it.
  *
- *   FAULT_FUNCTION=NAME  which; FAULT_NTH=N: its N-th call from 1 on; FAULT_STICKY=1: and all later
- * ones FAULT_REPORT=FILE    4096 bytes: whether one was made to fail (8 bytes, the offset of its
- * caller in libbreaker.so), then how often each of FAULTS was called (8 bytes each)
+ *   FAULT_FUNCTION=NAME  which
+ *   FAULT_NTH=N          its N-th call, from 1 on
+ *   FAULT_STICKY=1       and all later ones
+ *   FAULT_REPORT=FILE    4096 bytes: who called what was made to fail first (8 bytes, an offset in
+ *                        libbreaker.so; 0: nothing was), then each one's calls (8 bytes each)
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -90,7 +92,8 @@
     X(getsockopt, -1, ENOBUFS)                                                                     \
     X(getpeername, -1, ENOTCONN)                                                                   \
     X(shutdown, -1, ENOTCONN)                                                                      \
-    X(getaddrinfo, EAI_MEMORY, 0)
+    X(getaddrinfo, EAI_MEMORY, 0)                                                                  \
+    X(syscall, -1, EACCES) /* kernel.h's looks at files; the others cannot fail */
 
 #define EACH(X) FAULTS(X) LOOKED_UP(X)
 
@@ -159,8 +162,9 @@ static any *const faults[COUNT] = {
             real[FAULT_##name] = (any *)dlvsym(RTLD_NEXT, #name, "GLIBC_2.17");                    \
         if (!real[FAULT_##name])                                                                   \
             real[FAULT_##name] = (any *)dlvsym(RTLD_NEXT, #name, "GLIBC_2.9");                     \
-        if (FAULT_##name == FAULT_getaddrinfo && b)                                                \
-            return real[FAULT_##name](a, b, c, d, e, f); /* with a service: the application's */   \
+        if ((FAULT_##name == FAULT_getaddrinfo && b) /* with a service: the application's */       \
+            || (FAULT_##name == FAULT_syscall && a != SYS_newfstatat))                             \
+            return real[FAULT_##name](a, b, c, d, e, f);                                           \
         return fault_##name(a, b, c, d, e, f);                                                     \
     }
 LOOKED_UP(X)
