@@ -78,6 +78,19 @@ static inline const char *block_padded(const char *at, size_t len, char room[BLO
     return room;
 }
 
+/* 16 bytes, which may be cut short as well. */
+static inline bytes16 block_load16_padded(const char *at, size_t len)
+{
+    char room[sizeof(bytes16)];
+
+    if (__builtin_expect(len < sizeof room, 0)) {
+        memset(room, 0, sizeof room);
+        memcpy(room, at, len);
+        at = room;
+    }
+    return block_load16(at);
+}
+
 /* 0xff in each lane that holds `value`. */
 static inline struct block block_compare(struct block v, uint8_t value)
 {
@@ -110,19 +123,6 @@ static inline uint64_t block_bits(struct block hits)
            block_mask16(hits.d) << 48;
 }
 
-/* The same for 16 bytes. */
-static inline bytes16 block_load16_padded(const char *at, size_t len)
-{
-    char room[sizeof(bytes16)];
-
-    if (__builtin_expect(len < sizeof room, 0)) {
-        memset(room, 0, sizeof room);
-        memcpy(room, at, len);
-        at = room;
-    }
-    return block_load16(at);
-}
-
 /* Where one of the two, neither of them 0, first stands; `len`: neither does. For what is short as
  * a rule. */
 static inline size_t block_find(const char *bytes, size_t len, char one, char other)
@@ -137,8 +137,8 @@ static inline size_t block_find(const char *bytes, size_t len, char one, char ot
     return len;
 }
 
-/* The same of what cannot stand in a JSON string for itself, or in a name or line: a quote, a
- * backslash or a control character. */
+/* The same of what the text of a JSON string cannot be taken with as it is: a quote, a backslash or
+ * a control character. */
 static inline size_t block_find_odd(const char *bytes, size_t len)
 {
     for (size_t at = 0; at < len; at += sizeof(bytes16)) {
