@@ -34,6 +34,11 @@ class Case:
     world: callable = None  # world(TABLE): the command that all runs under
 
 
+def only_root(what):
+    if os.geteuid() != 0:
+        pytest.skip(f"needs root: {what}")
+
+
 def valid(table, change=None):
     """A table as we make it, its breakers all closed; then `change(BYTES)`."""
     program = Path(os.environ.get("BREAKER_BUILD", Path(__file__).parents[2] / "build")) / "breaker"
@@ -61,12 +66,17 @@ def filled(data, mode=0o600):
     return make
 
 
+def give_away(table, owner=STRANGER):
+    only_root("gives a file away")
+    os.chown(table, owner, owner)
+
+
 def mode(bits, owner=None):
     def make(table):
         valid(table)
         table.chmod(bits)
         if owner is not None:
-            os.chown(table, owner, owner)
+            give_away(table, owner)
 
     return make
 
@@ -110,8 +120,11 @@ def another_boot(table):
 
 def tmpfs(options):
     """On the table's directory, in a mount namespace of its own that ends with the program."""
-    return lambda table: ["unshare", "--mount", "sh", "-c",
-                          f'mount -t tmpfs -o {options} tmpfs "$0" && exec "$@"', str(table.parent)]
+    def command(table):
+        only_root("mounts")
+        return ["unshare", "--mount", "sh", "-c", f'mount -t tmpfs -o {options} tmpfs "$0" && exec "$@"', str(table.parent)]
+
+    return command
 
 
 NOISE = random.Random(7).randbytes(SIZE)
@@ -156,6 +169,7 @@ class Shm:
     """Commands that see a /dev/shm of their own, which lasts as long as this; `inside` them: its path from outside."""
 
     def __init__(self, mount):
+        only_root("mounts, and runs as others")
         self.keeper = subprocess.Popen(["unshare", "--mount", "sh", "-c", f"{mount} && echo ready && exec cat"],
                                        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         if self.keeper.stdout.readline() != "ready\n":
