@@ -153,7 +153,7 @@ static const char *why_no_room(const char *directory)
         return table_strerror(TABLE_E_NO_SPACE);
     /* One without blocks counts none: a tmpfs that has no limit. */
     if (statvfs(directory, &space) == 0 && space.f_blocks != 0 &&
-        space.f_bavail < TABLE_FILE_SIZE / space.f_frsize)
+        (uint64_t)space.f_bavail * space.f_frsize < TABLE_FILE_SIZE)
         return table_strerror(TABLE_E_NO_SPACE);
     return NULL;
 }
