@@ -2,8 +2,8 @@
  * tls_entries.c - what the dynamic linker sees of libssl's functions.
  *
  * Unversioned, as connect is: a versioned reference binds to that as well, and the library behind
- * it is found by who calls (tls_real.h). Of an object that is none of ours each is a look-up and a
- * jump.
+ * it is found by who calls (tls_real.h). Of an object that is none of ours each is a look-up, a
+ * question to libssl where it might become one (is it a server's?), and a jump.
  */
 #include "guard.h"
 #include "tail.h"

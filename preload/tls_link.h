@@ -2,9 +2,9 @@
  * tls_link.h - what an SSL object of a client is to us: a link in its ex_data, from the first call
  * that may tie it to its connection (sock_tied.h) until it is freed or cleared.
  *
- * An object without a link costs one look-up. A server's never gets one; nor does a duplicate take
- * the link of its original along. A link is good in the process that made it only: what a child of
- * a fork inherited runs uncovered there.
+ * An object without a link costs one look-up and the question whether it is a server's, which never
+ * gets one; nor does a duplicate take the link of its original along. A link is good in the process
+ * that made it only: what a child of a fork inherited runs uncovered there.
  *
  * Threads: a link belongs to one thread at a time, as the SSL object does. But programs read in one
  * and write in another, which libssl bears more often than not: so what a followed link may come to
