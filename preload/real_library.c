@@ -74,6 +74,14 @@ static void discard(struct library *library)
     reserve_give(&reserve, library);
 }
 
+/* Whichever library: the first connect of the program is the same. */
+static void look_for_hiding(void)
+{
+    bool hidden = !real_is_ours(real_libc_dlsym()(RTLD_DEFAULT, "connect"));
+
+    atomic_store_explicit(&library_hidden, hidden, memory_order_relaxed);
+}
+
 static struct library *make(void *probe, const char *version)
 {
     struct library *library = reserve_take(&reserve);
@@ -89,8 +97,10 @@ static struct library *make(void *probe, const char *version)
         fill(library, version);
     }
     if (library->real.easy_init && library->real.easy_perform && library->real.easy_cleanup &&
-        library->real.easy_setopt && library->real.easy_getinfo)
+        library->real.easy_setopt && library->real.easy_getinfo) {
+        look_for_hiding();
         return library;
+    }
     discard(library);
     return NULL;
 }
@@ -136,19 +146,7 @@ const struct curl_real *library_inside(const void *address, const char *version)
 }
 
 __thread bool library_entered __attribute__((tls_model("initial-exec")));
-
-bool library_is_hidden(void)
-{
-    enum { UNKNOWN, NO, YES };
-    static atomic_int known; /* every thread finds the same */
-    int hidden = atomic_load_explicit(&known, memory_order_relaxed);
-
-    if (hidden == UNKNOWN) {
-        hidden = real_is_ours(real_libc_dlsym()(RTLD_DEFAULT, "connect")) ? NO : YES;
-        atomic_store_explicit(&known, hidden, memory_order_relaxed);
-    }
-    return hidden == YES;
-}
+atomic_bool library_hidden;
 
 unsigned library_number(const struct curl_real *real)
 {

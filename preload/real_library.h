@@ -56,14 +56,16 @@ static inline void library_leave(bool before)
 }
 
 /* Does another object's connect stand before ours: proxychains', a sanitizer's in the program? Then
- * calls come to us from there, whoever made them. */
-bool library_is_hidden(void);
+ * calls come to us from there, whoever made them. Told before a library is pushed, since socket
+ * calls, which signal handlers make, ask no loader; relaxed, that push's release goes with it. */
+extern atomic_bool library_hidden;
 
 /* Is a socket call that comes from `caller` a known libcurl's own? Where libcurl is hidden, those
  * of the application's callbacks are taken for it as well: they run uncovered. */
 static inline bool library_calls(const void *caller)
 {
-    return library_known(caller) || (library_entered && library_is_hidden());
+    return library_known(caller) ||
+           (library_entered && atomic_load_explicit(&library_hidden, memory_order_relaxed));
 }
 
 /* Small numbers that stand for libraries: from 1 in the order they became known; NULL for others.

@@ -9,8 +9,8 @@
  * or by code that a JIT made). Where that says nothing, by the object that the call comes from:
  * what its own dependencies define, but in the global scope the same version comes first. Whoever
  * got our entry by dlsym needs no libssl; such calls go to the one library that the entries are
- * given out for. What was found is kept for each place that calls, some
- * 500 of them: a few ns. Those of further ones search each time.
+ * given out for. What was found is kept for each place that calls, some 500 of them: a few ns.
+ * Those of further ones search each time.
  *
  * No header of OpenSSL: what is used of it is the same in 1.1 and 3, and declared here and in
  * hooks.def. A function that a libssl lacks is NULL.
