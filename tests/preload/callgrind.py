@@ -13,9 +13,9 @@ def stripped(file, directory):
     return copy
 
 
-def instructions_of(report, name):
-    """Of what callgrind counted, those of the object's own functions."""
-    total, names, ours, called = 0, {}, False, False
+def costs(report, name):
+    """(whether it is one of the object's own, its words) of each line that tells what a place in the code cost."""
+    names, ours, called = {}, False, False
     for line in report.read_text().splitlines():
         kind, _, rest = line.partition("=")
         if kind in ("ob", "cob"):
@@ -25,9 +25,13 @@ def instructions_of(report, name):
         elif kind == "calls":
             called = True  # the next line tells what the callee took
         elif re.match(r"[+*\-\d]", line):
-            total += int(line.split()[1]) if ours and not called else 0
+            yield ours and not called, line.split()
             called = False
-    return total
+
+
+def instructions_of(report, name):
+    """Of what callgrind counted, those of the object's own functions."""
+    return sum(int(words[1]) for ours, words in costs(report, name) if ours)
 
 
 def per_call(run, report):

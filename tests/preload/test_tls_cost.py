@@ -83,23 +83,13 @@ def test_a_kept_post_makes_no_further_system_call(posts, tmp_path, breaker_env):
 
 
 def counts_of(report, name):
-    """{address: count} of the object's own instructions."""
-    counts, names, ours, called, address = {}, {}, False, False, 0
-    for line in report.read_text().splitlines():
-        kind, _, rest = line.partition("=")
-        if kind in ("ob", "cob"):
-            number, _, path = rest.partition(" ")
-            names.setdefault(number, path)
-            ours = names[number].endswith(name) if kind == "ob" else ours
-        elif kind == "calls":
-            called = True
-        elif re.match(r"0x|[+*\-]", line):
-            where, _, cost = line.split()[:3]
-            if where != "*":
-                address = int(where, 0) + (address if where[0] in "+-" else 0)
-            if ours and not called:
-                counts[address] = counts.get(address, 0) + int(cost)
-            called = False
+    """{address: count} of the object's own instructions (--dump-instr=yes: an address stands before the source line)."""
+    counts, address = {}, 0
+    for ours, (where, _, cost, *_) in callgrind.costs(report, name):
+        if where != "*":
+            address = int(where, 0) + (address if where[0] in "+-" else 0)
+        if ours:
+            counts[address] = counts.get(address, 0) + int(cost)
     return counts
 
 
