@@ -9,6 +9,7 @@
 
 #include "config/config.h"
 #include "curl_hooks.h"
+#include "real_library.h"
 #include "shim.h"
 #include "table/slot.h"
 #include "table/table.h"
@@ -20,6 +21,9 @@
 #define SECRET "canary"
 
 enum { HANDLES = 3, FILES = 3, OPERATIONS_MAX = 200 };
+
+__thread bool
+    library_entered; /* real_library.c's, which looks for loaded libraries: here is none */
 
 struct pair {
     struct fake *handle, *twin;
