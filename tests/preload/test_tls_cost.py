@@ -6,11 +6,13 @@ calls. What the longer of two runs has more is the calls' own.
 
 import re
 import subprocess
+from pathlib import Path
 
 import callgrind
 import pytest
 from callgrind import FEW, MANY
 
+REPOSITORY = Path(__file__).resolve().parents[2]
 SITES, TOO_MANY_SITES = 320, 600  # places of a program that call libssl
 # Of our own in a kept POST of 2 KB. On each connection of its own it costs more than that.
 INSTRUCTIONS = 4825
@@ -104,6 +106,16 @@ def test_a_kept_post_runs_few_pages_of_code(posts, tmp_path):
     addresses = {address for address, count in counts[1].items() if count - counts[0].get(address, 0) >= MANY - FEW}
     lines, pages = ({address // size for address in addresses} for size in (64, 4096))
     assert 50 < len(lines) <= LINES and len(pages) <= PAGES, (len(lines), len(pages))
+
+
+def test_the_order_names_what_there_is():
+    """A name that is gone would do no harm, and no good."""
+    order = re.sub(r"/\*.*?\*/", "", (REPOSITORY / "preload/order.ld").read_text(), flags=re.S)
+    named = set(re.findall(r"\.(?:text|rodata|bss|data\.rel(?:\.ro)?(?:\.local)?)\.(\w+\*?)", order))
+    named -= {name for name in named if re.match(r"(cst|str)\d|sorted$|kept$|ro$|local$", name)}  # the compiler's, the linker's
+    sources = "\n".join(path.read_text() for top in ("preload", "shim") for path in (REPOSITORY / top).rglob("*.[chd]*"))
+    gone = {name for name in named if not re.search(rf"\b{name[:-1]}" if name.endswith("*") else rf"\b{name}\b", sources)}
+    assert len(named) > 150 and gone == set()
 
 
 # --- many places that call ---------------------------------------------------------------------------
