@@ -46,6 +46,13 @@ class Crowd:
         self.commands = [[programs[0], str(provider.port), *MODELS], [programs[1], provider.url(), *MODELS]]
         self.clients = [self.start(i) for i in range(CLIENTS)]
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for client in self.clients:  # whom a law that broke left
+            client.kill()
+
     def start(self, i):
         return subprocess.Popen(self.commands[i % 2], env=self.env, cwd=self.directory, stdin=subprocess.PIPE,
                                 stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -78,8 +85,7 @@ def test_killed_and_stopped_while_they_call(breaker_env, compile_c, curl):
     programs = [compile_c(HERE / "sock/storm.c", "-I", HERE / "sock", name="storm"),
                 compile_c(HERE / "curl/storm.c", "-I", HERE / "curl", "-lcurl", name="storm")]
     breaker_env.configure(open_seconds=0.1, probe_lease=0.2, rate_limit="cooldown")
-    with Moody() as provider:
-        crowd = Crowd(programs, breaker_env, provider)
+    with Moody() as provider, Crowd(programs, breaker_env, provider) as crowd:
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             crowd.strike()
