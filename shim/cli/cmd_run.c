@@ -1,6 +1,7 @@
 #include "cli/cli.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -51,6 +52,10 @@ static void warn_of_configuration(void)
     struct config *config = cli_settings_load(path, cli_text_problem, prefix);
     if (config)
         cli_find_unusable_files(config, cli_text_problem, prefix);
+    else
+        fprintf(stderr,
+                "%sthe configuration is bad: CMD runs without a breaker until it is right\n",
+                prefix);
     config_free(config);
 }
 

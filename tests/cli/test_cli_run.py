@@ -128,8 +128,9 @@ def test_a_bad_configuration_warns_and_the_program_runs(launcher, ini):
     path = ini("[breaker]\nopen_seconds = soon\nnonsense = 1\n")
     done = launcher("run", "--config", str(path), "--", "echo", "ran")
     lines = done.stderr.splitlines()
-    assert done.stdout == "ran\n" and len(lines) == 2
+    assert done.stdout == "ran\n" and len(lines) == 3
     assert lines[0].startswith(f"breaker: warning: {path}:2: open_seconds: ")
+    assert lines[-1] == "breaker: warning: the configuration is bad: CMD runs without a breaker until it is right"
     missing = launcher("run", "--config", "/nowhere/breaker.ini", "--", "echo", "ran")
     assert missing.stdout == "ran\n" and "/nowhere/breaker.ini" in missing.stderr
     inherited = launcher("run", "echo", "ran", BREAKER_SET="nonsense=1")
