@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <strings.h>
 #include <unistd.h>
 
 #define PIECE_SIZE (64 * 1024)
@@ -192,6 +193,8 @@ int explain_facts(const struct cli_context *context, const struct explain_questi
     out->at_connect = is_judged_at_connect(context->config, out);
     config_policy(context->config, span_of(out->key.text, out->key.len), SPAN_NONE, &policy);
     out->host_alone = route_host_alone(&policy, out->key.shape.place);
+    if (span_ieq(out->url.scheme, SPAN_LIT("http")) && strncasecmp(question->url, "http:", 5) != 0)
+        explain_remark(out, "no scheme is given: http is meant, as libcurl takes it");
     if (has_dot_segment(out->url.path))
         explain_remark(out,
                        "the path is taken as it stands: libcurl takes its dot segments out first");

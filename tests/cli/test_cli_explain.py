@@ -80,6 +80,13 @@ def test_without_an_llm_path_it_is_a_get(explain):
     assert "the body is not looked at" in found["remarks"][0]
 
 
+def test_a_url_without_a_scheme_is_of_another_host_than_https(explain):
+    found = explain("api.openai.com/v1/chat/completions")
+    assert found["request"]["host"] == "api.openai.com:80" and "http is meant" in found["remarks"][0]
+    assert explain("HTTP://api.openai.com/v1/chat/completions")["remarks"] == []
+    assert explain(URL)["remarks"] == []
+
+
 def test_why_it_is_covered_or_not(explain):
     shape, other = "http://gpu:8000/v1/chat/completions", "http://gpu:8000/index.html"
     assert explain(shape)["coverage"]["reason"] == "llm_shape"
