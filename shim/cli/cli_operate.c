@@ -80,6 +80,12 @@ static int change(struct cli_context *context, enum cli_operation operation, str
     return CLI_OK;
 }
 
+/* A key is of one host and one model: what a target's pattern would name no call ever asks for. */
+static bool is_pattern(const char *key)
+{
+    return strpbrk(key, "*?") != NULL;
+}
+
 static int change_unknown(struct cli_context *context, enum cli_operation operation,
                           const char *text, bool create)
 {
@@ -88,7 +94,8 @@ static int change_unknown(struct cli_context *context, enum cli_operation operat
 
     bool well_formed = cli_key_normalise(span_str(text), key, sizeof key);
     if (!create) {
-        cli_key_complain(table, span_str(text), well_formed && operation != CLI_RESET);
+        cli_key_complain(table, span_str(text),
+                         well_formed && !is_pattern(key) && operation != CLI_RESET);
         return CLI_WRONG;
     }
     /* Only a well-formed key gets here with `create`: cli_operate() saw to it. */
@@ -141,6 +148,12 @@ int cli_operate(enum cli_operation operation, const char *key, bool create)
     bool well_formed = cli_key_normalise(span_of(key, strlen(key)), normalised, sizeof normalised);
     if (!well_formed && !strchr(key, '#')) {
         cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%s'", key);
+        return CLI_USAGE;
+    }
+    if (create && is_pattern(key)) {
+        cli_text_complain("expected one host or one model, found the pattern '%s': it would make a "
+                          "breaker that no call asks",
+                          key);
         return CLI_USAGE;
     }
     int code = cli_context_open(&context);

@@ -110,6 +110,15 @@ def test_what_is_no_key_is_wrong_usage(breaker, key):
         assert "\x1b" not in done.stderr and done.stderr.count("\n") == 1
 
 
+@pytest.mark.parametrize("pattern", ["*.openai.com", "api.openai.com/gpt-*", "gpu:8000/llama?"])
+def test_no_breaker_is_made_for_a_pattern(breaker, pattern):
+    """It would be held open by hand, and every call flow."""
+    for command in (("force", "open"), ("trip",)):
+        assert "found the pattern" in breaker(*command, "--create", pattern, code=2).stderr
+        assert "--create" not in breaker(*command, pattern, code=1).stderr
+    assert not breaker.table.exists()
+
+
 def test_a_long_key_is_found_as_typed_and_as_shown(breaker):
     key = "h.example/" + "long-model-name-" * 14
     breaker("trip", "--create", key)
