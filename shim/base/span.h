@@ -57,7 +57,7 @@ static inline bool span_ieq(struct span a, struct span b)
 
 static inline bool span_starts(struct span s, struct span prefix)
 {
-    return s.len >= prefix.len && memcmp(s.ptr, prefix.ptr, prefix.len) == 0;
+    return s.len >= prefix.len && span_eq(span_of(s.ptr, prefix.len), prefix);
 }
 
 /* The same, whatever the ASCII case. */
@@ -68,7 +68,8 @@ static inline bool span_istarts(struct span s, struct span prefix)
 
 static inline bool span_ends(struct span s, struct span suffix)
 {
-    return s.len >= suffix.len && memcmp(s.ptr + (s.len - suffix.len), suffix.ptr, suffix.len) == 0;
+    return s.len >= suffix.len &&
+           span_eq(span_of(s.ptr + (s.len - suffix.len), suffix.len), suffix);
 }
 
 /* What is left after dropping the first `n` bytes; `n` is clamped to the length. */
