@@ -164,7 +164,7 @@ static void add_fallback(const struct cli_context *context, struct explanation *
     enum fallback_misfit why = fallback_plan(call, fallback, &plan);
     if (why == FALLBACK_FITS) {
         show_plan(&plan, stop->url);
-        why = judge_headers(fallback, stop);
+        why = judge_headers(plan.fallback, stop);
         judge_credential(out, &plan, stop);
     }
     if (why == FALLBACK_FITS)

@@ -67,17 +67,16 @@ static bool is_judged_at_connect(const struct config *config, const struct expla
 
 static void decide_model(struct explanation *out, struct span model)
 {
-    bool given = model.ptr != NULL;
+    struct span counted = route_model(model);
 
-    model = route_model(model);
-    memcpy(out->model, model.ptr, model.len);
-    out->model[model.len] = '\0';
+    memcpy(out->model, counted.ptr, counted.len);
+    out->model[counted.len] = '\0';
     out->model_known = true;
     if (strcmp(out->model, "-") == 0 && !out->host_alone)
         explain_remark(
-            out, given ? "the model cannot be a key (empty, longer than 255 bytes, or with "
-                         "control characters): such calls are counted under -"
-                       : "no model can be read from the body: such calls are counted under -");
+            out, model.ptr ? "the model cannot be a key (empty, longer than 255 bytes, or with "
+                             "control characters): such calls are counted under -"
+                           : "no model can be read from the body: such calls are counted under -");
 }
 
 /* Fills `buf` as far as the file goes; -1: errno tells. */

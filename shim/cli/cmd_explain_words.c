@@ -91,28 +91,32 @@ static void say_not_refused(const struct explain_stop *stop, struct text *text)
 
 static void say_going(const struct explain_stop *stop, struct text *text)
 {
-    const char *by = stop->by ? stop->by->key : "";
+    const struct explain_side *by = stop->by;
 
+    if (!by) {
+        add(text, "closed");
+        return;
+    }
     switch (stop->reason) {
     case EXPLAIN_DUE:
-        add(text, "the open time of %s is over", by);
+        add(text, "the open time of %s is over", by->key);
         break;
     case EXPLAIN_PLACE_FREE:
-        add(text, "%s is half-open, and a probe may go", by);
+        add(text, "%s is half-open, and a probe may go", by->key);
         break;
     case EXPLAIN_PASS:
     case EXPLAIN_OBSERVED:
         say_not_refused(stop, text);
         break;
     case EXPLAIN_FORCED_CLOSED:
-        add(text, "%s is held closed by hand", by);
+        add(text, "%s is held closed by hand", by->key);
         break;
     case EXPLAIN_DEGRADED:
-        add(text, "%s is closed, but degraded: %u failures in a row", by,
-            stop->by->row.effective.streak);
+        add(text, "%s is closed, but degraded: %u failures in a row", by->key,
+            by->row.effective.streak);
         break;
-    default:
-        add(text, "closed");
+    default: /* nothing else goes by what a breaker says */
+        break;
     }
 }
 
