@@ -205,10 +205,9 @@ const char *config_find(const char *named_path, const char *home, char *buf, siz
     *named = named_path && *named_path;
     if (*named)
         return named_path;
-    if (home && home[0] == '/' &&
-        snprintf(buf, size, "%s/.config/breaker/breaker.ini", home) < (int)size && exists(buf))
-        found = buf;
-    else if (snprintf(buf, size, "/etc/breaker/breaker.ini") < (int)size && exists(buf))
+    if ((home && home[0] == '/' &&
+         snprintf(buf, size, "%s/.config/breaker/breaker.ini", home) < (int)size && exists(buf)) ||
+        (snprintf(buf, size, "/etc/breaker/breaker.ini") < (int)size && exists(buf)))
         found = buf;
     errno = saved;
     return found;
