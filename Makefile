@@ -281,9 +281,10 @@ soak:
 	@BREAKER_CHECK_SOAK=$(SOAK_SECONDS) BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_kill_storm.py
 
-# Not in check: half a minute of one core.
+# Not in check: two minutes of two cores.
 check-analyzers:
-	@scripts/deps check
+	@scripts/deps analyzers
+	@scripts/check-selftest analyzers
 	@scripts/check-analyzers
 
 # Some ten minutes on two cores that have nothing else to do.

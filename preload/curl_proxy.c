@@ -91,7 +91,7 @@ static bool in_network(const struct address *address, struct span item, unsigned
     if (slash) {
         if (version >= READS_BITS && !is_number(slash + 1))
             return false;
-        bits = atoi(slash + 1);
+        bits = atoi(slash + 1); /* NOLINT(cert-err34-c): as libcurl reads it */
         item.len = (size_t)(slash - text);
     }
     struct address network = address_of(item, version);

@@ -73,6 +73,7 @@ static void collect(struct model_scan *scan, char c)
 /* "--boundary\r\n". scan->escape: the '\r' was seen, so none is ever part of the boundary. */
 static void boundary_byte(struct model_scan *scan, char c)
 {
+    /* NOLINTNEXTLINE(bugprone-branch-clone): how it must not begin, and end */
     if (scan->boundary_len == 1 ? c != '-' : scan->escape && c != '\n') {
         scan_set(scan, SCAN_ABSENT);
     } else if (c == '\r') {
