@@ -1,5 +1,6 @@
 #include "core/breaker.h"
 #include "core/breaker_rules.h"
+#include "core/breaker_word.h"
 
 /* --- policy, clamped where used ------------------------------------------------------------- */
 
@@ -141,7 +142,7 @@ static struct breaker_admission granted(struct breaker_view view, uint32_t now, 
     }
     return (struct breaker_admission){
         .verdict = BREAKER_GRANT,
-        .next = breaker_encode(&view),
+        .next = breaker_word_encode(&view),
         .ticket = {.admitted = now,
                    .generation = view.generation,
                    .lease = view.lease,
@@ -153,7 +154,7 @@ static struct breaker_admission granted(struct breaker_view view, uint32_t now, 
 struct breaker_admission breaker_admit(uint64_t word, uint32_t now,
                                        const struct breaker_policy *policy)
 {
-    struct breaker_view view = breaker_decode(word);
+    struct breaker_view view = breaker_word_decode(word);
     struct breaker_admission admission = admitted(word, now);
 
     now &= BREAKER_TIME_MASK;
@@ -191,7 +192,7 @@ static struct breaker_result written(const struct breaker_view *view, enum break
                                      bool must_land)
 {
     return (struct breaker_result){
-        .next = breaker_encode(view), .change = change, .must_land = must_land};
+        .next = breaker_word_encode(view), .change = change, .must_land = must_land};
 }
 
 static struct breaker_result settle_closed(uint64_t word, struct breaker_view view,
@@ -262,7 +263,7 @@ static bool counts_for(const struct breaker_ticket *ticket, const struct breaker
 
 bool breaker_is_counting(uint64_t word, const struct breaker_ticket *ticket)
 {
-    struct breaker_view view = breaker_decode(word);
+    struct breaker_view view = breaker_word_decode(word);
 
     return view.phase == BREAKER_CLOSED && !ticket->probe && counts_for(ticket, &view);
 }
@@ -273,7 +274,7 @@ struct breaker_result breaker_settle(uint64_t word, const struct breaker_ticket 
                                      const struct breaker_extra *extra)
 {
     static const struct breaker_extra nothing;
-    struct breaker_view view = breaker_decode(word);
+    struct breaker_view view = breaker_word_decode(word);
     bool probing = view.phase == BREAKER_HALF_OPEN || view.phase == BREAKER_OPEN;
 
     now &= BREAKER_TIME_MASK;
@@ -290,7 +291,7 @@ struct breaker_result breaker_settle(uint64_t word, const struct breaker_ticket 
 
 void breaker_follow(struct breaker_ticket *ticket, uint64_t word)
 {
-    ticket->generation = breaker_decode(word).generation;
+    ticket->generation = breaker_word_decode(word).generation;
     ticket->probe = false;
     ticket->on_trial = true;
 }
@@ -301,18 +302,18 @@ uint64_t breaker_trip(uint64_t word, uint32_t now, const struct breaker_policy *
                       uint16_t random)
 {
     struct breaker_extra extra = {.random = random};
-    struct breaker_view view = breaker_decode(word);
+    struct breaker_view view = breaker_word_decode(word);
 
     view = opened(&view, view.step, now & BREAKER_TIME_MASK, policy, &extra);
-    return breaker_encode(&view);
+    return breaker_word_encode(&view);
 }
 
 static uint64_t moved_word(uint64_t word, enum breaker_phase phase)
 {
-    struct breaker_view view = breaker_decode(word);
+    struct breaker_view view = breaker_word_decode(word);
 
     view = moved_to(&view, phase);
-    return breaker_encode(&view);
+    return breaker_word_encode(&view);
 }
 
 uint64_t breaker_force_open(uint64_t word)
