@@ -38,7 +38,8 @@ const struct config *process_config(uint64_t now);
 const struct table *process_table(const struct config *config, uint64_t now);
 
 /* Off the healthy path (a refusal, a failure): is the mapped file still the one at the path? Looked
- * at once a second at most; attaches anew when it is not. Returns the table in force. */
+ * at once a second at most; attaches anew when it is not. Returns the table in force. For calls
+ * that process_table() was asked for. */
 const struct table *process_table_recheck(const struct config *config, uint64_t now);
 
 /* Moves in the child of each fork: a ticket of another epoch belongs to the parent. */

@@ -100,9 +100,11 @@ static const struct table *attach(const struct config *config)
     return NULL;
 }
 
-static void attach_first(const struct config *config, uint64_t now)
+/* Keeps errno. Not inlined, nor is look(): who asks for a table that is there would save registers
+ * for them. */
+static __attribute__((noinline)) void attach_first(const struct config *config, uint64_t now)
 {
-    int state;
+    int saved = errno, state;
 
     if (!process_enter_loading(&state))
         return;
@@ -112,6 +114,7 @@ static void attach_first(const struct config *config, uint64_t now)
         atomic_store_explicit(&table_tried, true, memory_order_release);
     }
     process_leave_loading(state);
+    errno = saved;
 }
 
 /* Under `loading`. Is it still the table that this process should use? */
@@ -144,17 +147,12 @@ static bool find_better(const struct table *table, const struct config *config,
     return *better != NULL;
 }
 
-/* One thread a second looks; `table`: what is in force. Returns what is then. */
-static const struct table *look_at_table(const struct table *table, const struct config *config,
-                                         uint64_t now)
+/* This thread has won the look. Keeps errno. */
+static __attribute__((noinline)) const struct table *look(const struct table *table,
+                                                          const struct config *config)
 {
-    uint64_t last = atomic_load_explicit(&table_looked, memory_order_relaxed);
     int saved = errno, state;
 
-    if (now - last < CLOCK_NS_PER_S ||
-        !atomic_compare_exchange_strong_explicit(&table_looked, &last, now, memory_order_relaxed,
-                                                 memory_order_relaxed))
-        return table;
     if (process_try_loading(&state)) {
         if (find_better(table, config, &table))
             atomic_store_explicit(&table_now, table, memory_order_release);
@@ -164,13 +162,23 @@ static const struct table *look_at_table(const struct table *table, const struct
     return table;
 }
 
+/* One thread a second looks; `table`: what is in force. Returns what is then. */
+static inline const struct table *look_at_table(const struct table *table,
+                                                const struct config *config, uint64_t now)
+{
+    uint64_t last = atomic_load_explicit(&table_looked, memory_order_relaxed);
+
+    if (now - last < CLOCK_NS_PER_S ||
+        !atomic_compare_exchange_strong_explicit(&table_looked, &last, now, memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return table;
+    return look(table, config);
+}
+
 const struct table *process_table(const struct config *config, uint64_t now)
 {
-    if (!atomic_load_explicit(&table_tried, memory_order_acquire)) {
-        int saved = errno;
+    if (!atomic_load_explicit(&table_tried, memory_order_acquire))
         attach_first(config, now);
-        errno = saved;
-    }
     const struct table *table = atomic_load_explicit(&table_now, memory_order_acquire);
     /* What kept us from the shared one may have been of the moment: no descriptors, a full disk. */
     return table && table->shared ? table : look_at_table(table, config, now);
@@ -178,5 +186,5 @@ const struct table *process_table(const struct config *config, uint64_t now)
 
 const struct table *process_table_recheck(const struct config *config, uint64_t now)
 {
-    return look_at_table(process_table(config, now), config, now);
+    return look_at_table(atomic_load_explicit(&table_now, memory_order_acquire), config, now);
 }

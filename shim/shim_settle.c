@@ -33,28 +33,30 @@ bool call_claim(const struct call *call, struct call_side *side, bool failure)
 static void settle_side(struct call *call, struct call_side *side, enum breaker_outcome outcome,
                         enum outcome_cause cause, const struct call_end *end, uint64_t now)
 {
-    struct breaker_extra extra = {.random = 0};
-    struct call_change change = {.status = end->status, .now = breaker_tick(now)};
-
-    if (!side->admitted)
-        return;
     side->admitted = false;
     if (!call_claim(call, side, outcome == BREAKER_FAILURE))
         return;
-    change.before = slot_word(side->slot);
+    struct breaker_extra extra = {.random = 0};
+    uint64_t before = slot_word(side->slot);
     if (outcome == BREAKER_FAILURE)
         extra.random = call_random(now, side->identity);
     if (cause == CAUSE_STATUS && end->status >= 500) /* lengthens the trip that it causes */
         extra.retry_after_ticks = breaker_ticks_of(end->retry_after_ms * CLOCK_NS_PER_MS);
-    change.change =
-        slot_settle(side->slot, &side->ticket, outcome, change.now, &side->policy.breaker, &extra);
+    enum breaker_change change = slot_settle(side->slot, &side->ticket, outcome, breaker_tick(now),
+                                             &side->policy.breaker, &extra);
     slot_count(side->slot, outcome, call_stat_shard());
     if (outcome == BREAKER_FAILURE)
         slot_note_failure(side->slot, cause, cause == CAUSE_STATUS ? end->status : 0, now);
-    if (change.change == BREAKER_TRIPPED || change.change == BREAKER_REOPENED)
+    if (change == BREAKER_NO_CHANGE)
+        return;
+    if (change == BREAKER_TRIPPED || change == BREAKER_REOPENED)
         slot_note_opened(side->slot);
-    change.cause = outcome == BREAKER_FAILURE ? cause : CAUSE_NONE;
-    call_log_change(call, side, &change);
+    call_log_change(call, side,
+                    &(struct call_change){.change = change,
+                                          .cause = outcome == BREAKER_FAILURE ? cause : CAUSE_NONE,
+                                          .status = end->status,
+                                          .before = before,
+                                          .now = breaker_tick(now)});
 }
 
 void call_settle_provisionally(struct call *call, struct call_side *side)
@@ -94,18 +96,21 @@ static bool failed_silently(const struct outcome *outcome)
            outcome->cause != CAUSE_STATUS && outcome->cause != CAUSE_STREAM;
 }
 
-static struct outcome judge(struct call *call, const struct call_end *end)
+/* Into *outcome, in its place: what is copied as a whole when its parts were just written waits for
+ * them. */
+static void judge(struct call *call, const struct call_end *end, struct outcome *outcome)
 {
     const struct outcome_policy *policy = call_outcome_policy(call);
-    struct outcome outcome = outcome_of(end, policy);
 
-    outcome_heed_body(&outcome, end, call_body_said(call), policy);
-    if (failed_silently(&outcome) && was_suspended(call))
-        outcome = (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
-                                   .model = BREAKER_NEUTRAL};
+    *outcome = outcome_of(end, policy);
+    outcome_heed_body(outcome, end, call_body_said(call), policy);
+    if (failed_silently(outcome) && was_suspended(call))
+        *outcome = (struct outcome){.host = end->byte_received ? BREAKER_SUCCESS : BREAKER_NEUTRAL,
+                                    .model = BREAKER_NEUTRAL};
     if (call_is_excused(call))
-        outcome_excuse(&outcome);
-    return outcome;
+        outcome_excuse(outcome);
+    if (call->host_alone)
+        outcome->host = outcome_of_host_alone(outcome);
 }
 
 uint64_t shim_age_ns(const struct shim_call *shim_call)
@@ -130,16 +135,17 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
     call->state = CALL_IDLE;
     if (call->epoch != process_epoch())
         return; /* admitted before a fork: the parent settles it */
-    struct outcome outcome = judge(call, end);
-    if (call->host_alone)
-        outcome.host = outcome_of_host_alone(&outcome);
+    struct outcome outcome;
+    judge(call, end, &outcome);
     call_park(call, end, &outcome);
     bool host_done = settle_clean(&call->host, outcome.host);
     if (settle_clean(&call->model, outcome.model) && host_done)
         return;
     uint64_t now = process_clock->boot_ns();
-    settle_side(call, &call->host, outcome.host, outcome.cause, end, now);
-    settle_side(call, &call->model, outcome.model, outcome.cause, end, now);
+    if (call->host.admitted)
+        settle_side(call, &call->host, outcome.host, outcome.cause, end, now);
+    if (call->model.admitted)
+        settle_side(call, &call->model, outcome.model, outcome.cause, end, now);
     if (outcome.host == BREAKER_FAILURE || outcome.model == BREAKER_FAILURE)
         process_table_recheck(call->config, now);
     errno = saved;

@@ -80,12 +80,16 @@ enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct break
                                      const struct breaker_policy *policy,
                                      const struct breaker_extra *extra)
 {
-    struct breaker_extra judged = extra ? *extra : (struct breaker_extra){0};
+    struct breaker_extra exceeded;
     struct breaker_result result;
 
-    judged.rate_exceeded = count_rate(s, word, ticket, outcome, now, policy);
+    if (count_rate(s, word, ticket, outcome, now, policy)) {
+        exceeded = extra ? *extra : (struct breaker_extra){0};
+        exceeded.rate_exceeded = true;
+        extra = &exceeded;
+    }
     for (unsigned tries = 0;; tries++) {
-        result = breaker_settle(word, ticket, outcome, now, policy, &judged);
+        result = breaker_settle(word, ticket, outcome, now, policy, extra);
         if (result.next == word)
             break; /* nothing to write: the line stays shared in every core */
         if (!result.must_land && tries == STREAK_TRIES) {
@@ -95,7 +99,7 @@ enum breaker_change slot_settle_rest(struct slot *s, uint64_t word, struct break
         if (swap_word(s, &word, result.next))
             break;
     }
-    if (judged.provisional)
+    if (extra && extra->provisional)
         move_ticket_on(ticket, &result);
     return result.change;
 }

@@ -5,6 +5,7 @@
  *   bench_pair ROUNDS          (BREAKER_TABLE names a table of its own)
  *   bench_pair pairs COUNT
  *   bench_pair opens COUNT
+ *   bench_pair failures COUNT
  *
  * ROUNDS: one line per round, "PAIR CAS WHOLE CLOCK", ns each. PAIR counts both breakers (host and
  * model) of a POST whose model is known: two hashes of keys, two finds, two admissions, two settles
@@ -12,8 +13,10 @@
  * shim_open_again and shim_body of a small body and takes the real clock: what one call really
  * costs above the layer that saw it. CLOCK is one real CLOCK_BOOTTIME.
  *
- * pairs and opens time nothing: for who counts instructions from outside. Both open COUNT calls
- * after the same warm-up; pairs admits and settles each besides.
+ * pairs, opens and failures time nothing: for who counts instructions from outside. pairs and opens
+ * open COUNT calls after the same warm-up; pairs admits and settles each besides. failures has
+ * COUNT calls fail, each the first of a streak that the next call's success ends:
+ * settle_first_failure() is called for nothing else.
  */
 #include "lib/healthy_pair.h"
 #include "table/table.h"
@@ -113,6 +116,34 @@ static int count(unsigned long ops, bool pairs)
     return 0;
 }
 
+__attribute__((noinline)) static void settle_first_failure(struct shim_call *call)
+{
+    static const struct call_end bad = {.kind = END_COMPLETE,
+                                        .phase = PHASE_BODY,
+                                        .status = 503,
+                                        .byte_received = true,
+                                        .age_ns = CLOCK_NS_PER_MS};
+
+    shim_settle(call, &bad);
+}
+
+static int fail_first(unsigned long ops)
+{
+    struct shim_call *call = &calls[0];
+
+    time_pairs(1, 0);
+    for (unsigned long n = 0; n < 2 * ops; n++) {
+        open_call(call, SPAN_LIT("{\"model\":\"gpt-4o-mini\",\"messages\":[]}"));
+        if (shim_admit(call) != SHIM_ADMITTED)
+            return 1;
+        if (n % 2 == 0)
+            settle_first_failure(call);
+        else
+            shim_settle(call, &good);
+    }
+    return 0;
+}
+
 int main(int argc, char **argv)
 {
     unsigned long number = argc > 1 ? strtoul(argv[argc - 1], NULL, 10) : 0;
@@ -125,6 +156,9 @@ int main(int argc, char **argv)
         return count(number, true);
     if (path && argc == 3 && number > 0 && number <= COUNT_MAX && strcmp(argv[1], "opens") == 0)
         return count(number, false);
-    fprintf(stderr, "usage: BREAKER_TABLE=FILE bench_pair ROUNDS | pairs COUNT | opens COUNT\n");
+    if (path && argc == 3 && number > 0 && number <= COUNT_MAX && strcmp(argv[1], "failures") == 0)
+        return fail_first(number);
+    fprintf(stderr,
+            "usage: BREAKER_TABLE=FILE bench_pair ROUNDS | (pairs | opens | failures) COUNT\n");
     return 2;
 }
