@@ -48,40 +48,45 @@ static void push(struct sock_pool *pool, struct sock_pooled *object)
                                                   memory_order_release, memory_order_relaxed));
 }
 
-/* Takes the number of a block. False: there are none left. */
-static bool claim_block(struct sock_pool *pool, uint32_t *block)
-{
-    *block = atomic_load_explicit(&pool->block_count, memory_order_relaxed);
-    do
-        if (*block >= SOCK_POOL_BLOCKS)
-            return false;
-    while (!atomic_compare_exchange_weak_explicit(&pool->block_count, block, *block + 1,
-                                                  memory_order_relaxed, memory_order_relaxed));
-    return true;
-}
-
-/* Takes the first object of a new block; the others become free. */
-static struct sock_pooled *grow(struct sock_pool *pool)
+/* The block that an object never taken lies in, mapped if nobody did so before; NULL: no memory. */
+static char *block_at(struct sock_pool *pool, uint32_t at)
 {
     const size_t size = pool->object_size * pool->per_block;
-    uint32_t block;
+    char *block = atomic_load_explicit(&pool->blocks[at], memory_order_acquire);
 
-    if (atomic_load_explicit(&pool->block_count, memory_order_relaxed) >= SOCK_POOL_BLOCKS)
-        return NULL;
+    if (block)
+        return block;
     char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return NULL;
-    if (!claim_block(pool, &block)) {
-        munmap(memory, size);
-        return NULL;
+    if (atomic_compare_exchange_strong_explicit(&pool->blocks[at], &block, memory,
+                                                memory_order_acq_rel, memory_order_acquire))
+        return memory;
+    munmap(memory, size);
+    return block;
+}
+
+/* Takes one that never was. A child that a handler forked in the middle of it may get one of a
+ * block that was abandoned: it is forgotten when it is given back. */
+static struct sock_pooled *take_fresh(struct sock_pool *pool)
+{
+    uint32_t fresh = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
+
+    while (fresh / pool->per_block < SOCK_POOL_BLOCKS) {
+        char *block = block_at(pool, fresh / pool->per_block);
+        if (!block)
+            return NULL;
+        if (!atomic_compare_exchange_weak_explicit(&pool->fresh, &fresh, fresh + 1,
+                                                   memory_order_relaxed, memory_order_relaxed))
+            continue;
+        struct sock_pooled *object =
+            (struct sock_pooled *)(void *)(block +
+                                           (size_t)(fresh % pool->per_block) * pool->object_size);
+        object->number = fresh + 1;
+        return object;
     }
-    atomic_store_explicit(&pool->blocks[block], memory, memory_order_release);
-    for (uint32_t i = 0; i < pool->per_block; i++)
-        numbered(pool, block * pool->per_block + i + 1)->number = block * pool->per_block + i + 1;
-    for (uint32_t i = pool->per_block; i > 1; i--)
-        push(pool, numbered(pool, block * pool->per_block + i));
-    return numbered(pool, block * pool->per_block + 1);
+    return NULL;
 }
 
 void *sock_pool_take(struct sock_pool *pool)
@@ -89,7 +94,7 @@ void *sock_pool_take(struct sock_pool *pool)
     struct sock_pooled *object = pop(pool);
 
     if (!object)
-        GUARD_ERRNO(object = grow(pool));
+        GUARD_ERRNO(object = take_fresh(pool));
     return object;
 }
 
@@ -101,14 +106,16 @@ void sock_pool_give(struct sock_pool *pool, void *object)
         push(pool, object);
 }
 
+/* Of most children nothing was taken: no page is touched. */
 void sock_pool_abandon(struct sock_pool *pool)
 {
-    uint32_t blocks = atomic_load_explicit(&pool->block_count, memory_order_relaxed);
+    uint32_t fresh = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
 
-    if (blocks == 0)
-        return; /* most children's: no page is touched */
-    for (uint32_t i = 0; i < blocks; i++)
-        atomic_store_explicit(&pool->blocks[i], NULL, memory_order_relaxed);
-    atomic_store_explicit(&pool->block_count, 0, memory_order_relaxed);
+    for (uint32_t i = 0; i < SOCK_POOL_BLOCKS && i <= fresh / pool->per_block; i++)
+        if (atomic_load_explicit(&pool->blocks[i], memory_order_relaxed))
+            atomic_store_explicit(&pool->blocks[i], NULL, memory_order_relaxed);
+    if (fresh == 0)
+        return;
+    atomic_store_explicit(&pool->fresh, 0, memory_order_relaxed);
     atomic_store_explicit(&pool->free_head, 0, memory_order_release);
 }

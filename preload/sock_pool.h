@@ -4,7 +4,8 @@
  *
  * Memory comes from the kernel in blocks and is never given back nor used for anything else, so a
  * stale pointer still points to an object of its kind. An object comes as it was given back, zero
- * at first. At most SOCK_POOL_BLOCKS * per_block objects; then none.
+ * at first; one that was never taken is not written to, so that it costs no page. At most
+ * SOCK_POOL_BLOCKS * per_block objects; then none.
  */
 #ifndef BREAKER_PRELOAD_SOCK_POOL_H
 #define BREAKER_PRELOAD_SOCK_POOL_H
@@ -16,7 +17,8 @@
 
 #define SOCK_POOL_BLOCKS 512
 
-/* Each object begins with this; `number` is the object's own from 1 and never changes. */
+/* Each object begins with this; `number` is the object's own from 1: written by who takes it first,
+ * and never changes then. */
 struct sock_pooled {
     uint32_t number;
     _Atomic uint32_t next_free; /* while free: the next one's number; 0: the last. Relaxed: the
@@ -30,8 +32,10 @@ struct sock_pool {
      * that went and came back in between is not taken for unchanged. Acquire on take, release on
      * give. */
     _Atomic uint64_t free_head;
-    _Atomic uint32_t block_count; /* blocks that were begun; raised by whoever maps one */
-    _Atomic(char *) blocks[SOCK_POOL_BLOCKS]; /* set once, release */
+    /* So many were ever taken: the number of the next one that was not is one more. Raised by who
+     * takes it, by CAS once its block is there; relaxed: the block orders what is in it. */
+    _Atomic uint32_t fresh;
+    _Atomic(char *) blocks[SOCK_POOL_BLOCKS]; /* one CAS from NULL, release; acquire by who looks */
 };
 
 /* NULL: no memory, or too many. Keeps errno. */
