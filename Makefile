@@ -101,8 +101,8 @@ $(BUILD)/tests/unit/test_sock_attempt: $(call obj,preload/sock_attempt.c preload
 $(BUILD)/tests/unit/test_sock_fallback: $(call obj,preload/sock_fallback.c preload/sock_address.c preload/sock_lock.c)
 $(BUILD)/tests/unit/test_sock_pool: $(call obj,preload/sock_pool.c)
 $(BUILD)/tests/unit/test_curl_options: $(call obj,preload/curl_options.c preload/curl_options_override.c)
-# And of the command: `status` over whatever bytes there are.
-$(BUILD)/tests/unit/test_hostile_slots: $(filter-out %/main.o,$(CLI_OBJ))
+# And of the command: `status` over whatever bytes there are, and what it shows of them.
+$(BUILD)/tests/unit/test_hostile_slots $(BUILD)/tests/unit/test_cli_text: $(filter-out %/main.o,$(CLI_OBJ))
 
 $(BUILD)/tests/stress/%: tests/stress/%.c $(BUILD)/libshim.a
 	@mkdir -p $(@D)

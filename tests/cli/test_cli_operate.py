@@ -192,7 +192,7 @@ def test_many_at_once_lose_nothing(breaker):
 
 
 @pytest.mark.parametrize("args", [
-    [], ["nonsense"], ["trip"], ["trip", "a", "b"], ["trip", "--nonsense", "a"], ["reset"], ["reset", "--all", "a"],
+    [], ["nonsense"], ["trip"], ["trip", "a", "b"], ["trip", "--nonsense", "a"], ["reset"], ["reset", "--all", "a"], ["reset", "a", "b"],
     ["force"], ["force", "open"], ["force", "ajar", "a"], ["force", "open", "a", "b"], ["status", "a"],
     ["check", "a", "b"], ["config", "a", "b"], ["config", "a b"], ["run"], ["run", "--"], ["run", "--set", "x", "true"],
     ["status", "--set", "nonsense=1"], ["status", "--set", "open_seconds=x"], ["status", "--table", ""],
@@ -201,6 +201,18 @@ def test_many_at_once_lose_nothing(breaker):
 def test_wrong_usage(breaker, args):
     done = breaker(*args, code=2)
     assert done.stdout == "" and done.stderr != ""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="gives a table away")
+def test_the_table_of_another_is_not_replaced(breaker):
+    breaker("trip", "--create", KEY)
+    breaker.table.parent.chmod(0o755)
+    os.chown(breaker.table, 65534, os.getegid())
+    breaker.table.chmod(0o660)
+    before = breaker.table.stat().st_ino
+    done = breaker("reset", "--all", code=1)
+    assert done.stdout == "" and done.stderr.startswith(f"breaker: table {breaker.table}: ")
+    assert breaker.table.stat().st_ino == before
 
 
 def test_help_and_version(breaker):

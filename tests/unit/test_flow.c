@@ -249,6 +249,7 @@ static void body_ends(void)
         {"HTTP/1.1 400 Bad\r\nContent-Length: 5\r\n\r\nx", SHIM_FLOW_EOF, 0, 0, 1},
         {"HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\nbinary", SHIM_FLOW_EOF, 1, 0, 0},
         {"SSH-2.0-x\r\n", SHIM_FLOW_EOF, 0, 1, 0},
+        {"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", SHIM_FLOW_CLOSE, 0, 1, 0},
         {"", SHIM_FLOW_DROP, 0, 0, 0},
     };
 
@@ -340,6 +341,10 @@ static void body_what_is_not_followed(void)
         CHECK(passes(others[i]) && flow.state == SHIM_FLOW_LOST);
         CHECK(passes(CHAT("m")) && flow.state == SHIM_FLOW_LOST);
     }
+    begin();
+    CHECK(passes("POST /v1/chat/completions HTTP/1.1\r\nHost: gpu1:8000\r\n"
+                 "Transfer-Encoding: chunked\r\n\r\nzz\r\n"));
+    CHECK(flow.state == SHIM_FLOW_LOST && passes(CHAT("m")));
     begin();
     answer("220 hello\r\n"); /* it speaks first */
     CHECK(flow.state == SHIM_FLOW_LOST);
@@ -550,6 +555,32 @@ static void body_same_heads_of_another_configuration(void)
     unlink(getenv("BREAKER_CONFIG"));
 }
 
+/* The grant of a connect that was asked of a table that was replaced meanwhile goes back; the
+ * request is asked, and counted, where all others are. */
+static void body_a_grant_of_another_table(void)
+{
+    static struct shim_call connect, other;
+    struct shim_request host = {
+        .scheme = SPAN_LIT("http"), .host = SPAN_LIT("gpu1"), .port = 8000, .path = SPAN_LIT("")};
+
+    for (int i = 0; i < 5; i++) {
+        CHECK(shim_open(&connect, &host) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+        end_kind(&connect, END_CONNECT, PHASE_CONNECTING, 0.001);
+    }
+    advance(31);
+    CHECK(shim_open(&connect, &host) == SHIM_READY && shim_admit(&connect) == SHIM_ADMITTED);
+    CHECK(shim_is_probe(&connect));
+    CHECK(table_replace(getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    advance(2);
+    CHECK(shim_open(&other, &host) == SHIM_READY && shim_admit(&other) == SHIM_ADMITTED);
+    CHECK(!shim_is_probe(&other)); /* it was refused, and found the new one */
+    shim_drop(&other);
+    shim_flow_init(&flow, SPAN_LIT("gpu1"), 8000, &connect);
+    CHECK(passes(CHAT("m")) && !shim_admitted(&connect));
+    answer(OK);
+    CHECK(totals_of("gpu1:8000").success == 1 && totals_of("gpu1:8000/m").success == 1);
+}
+
 IN_CHILD(a_credential_that_waits, "")
 IN_CHILD(a_neutral_body, "neutral_body=context_length")
 IN_CHILD(five_failures_then_swallowed, "")
@@ -570,6 +601,7 @@ IN_CHILD(one_connection_many_heads, "")
 IN_CHILD(many_connections_many_heads, "")
 IN_CHILD(same_heads_pipelined, "")
 IN_CHILD(same_heads_of_another_configuration, "")
+IN_CHILD(a_grant_of_another_table, "match=all")
 IN_CHILD(a_probe_from_connect_to_first_byte, "")
 
 int main(void)
@@ -595,6 +627,7 @@ int main(void)
         cmocka_unit_test(test_many_connections_many_heads),
         cmocka_unit_test(test_same_heads_pipelined),
         cmocka_unit_test(test_same_heads_of_another_configuration),
+        cmocka_unit_test(test_a_grant_of_another_table),
         cmocka_unit_test(test_a_probe_from_connect_to_first_byte),
     };
 

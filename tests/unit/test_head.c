@@ -460,6 +460,7 @@ static void test_retry_after(void **state)
     answer("retry-after:0\r\n", "");
     answer("Retry-After: 1.25\r\n", " retry=1250");
     answer("Retry-After: 1.2345\r\n", " retry=1234");
+    answer("Retry-After: 1.2x\r\n", "");
     answer("Retry-After: 86400\r\n", " retry=86400000");
     answer("Retry-After: 86401\r\n", " retry=86400000");
     answer("Retry-After: 99999999999999999999999999\r\n", " retry=86400000");

@@ -116,7 +116,9 @@ static void test_escape(void **state)
     assert_escaped("\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80", 9,
                    "\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80");
     assert_escaped("\x80", 1, "\\ufffd");
-    assert_escaped("\xc0\xaf", 2, "\\ufffd\\ufffd");            /* overlong */
+    assert_escaped("\xc0\xaf", 2, "\\ufffd\\ufffd"); /* overlong */
+    assert_escaped("\xe0\xa0\x80", 3, "\xe0\xa0\x80");
+    assert_escaped("\xe0\x9f\xbf", 3, "\\ufffd\\ufffd\\ufffd"); /* overlong */
     assert_escaped("\xed\xa0\x80", 3, "\\ufffd\\ufffd\\ufffd"); /* surrogate */
     assert_escaped("\xf4\x90\x80\x80", 4, "\\ufffd\\ufffd\\ufffd\\ufffd");
     assert_escaped("\xe2\x82", 2, "\\ufffd\\ufffd"); /* cut */

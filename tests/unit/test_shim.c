@@ -187,6 +187,29 @@ static void body_replaced_table_is_found(void)
     CHECK(call_status("m", 200) == SHIM_ADMITTED);
 }
 
+/* A server that starts as root: what root's table says is not said to whom it becomes. */
+static void body_another_user_has_another_table(void)
+{
+    trip("m");
+    CHECK(seteuid(65534) == 0);
+    advance(2);
+    call_status("m", 500); /* finds it out, at the latest for the next one */
+    CHECK(call_status("m", 500) == SHIM_ADMITTED);
+    CHECK(seteuid(0) == 0);
+    advance(2);
+    CHECK(call_status("m", 500) == SHIM_REFUSED && totals_of("api.openai.com/m").failure == 5);
+}
+
+static void test_another_user_has_another_table(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: becomes another user\n");
+        skip();
+    }
+    in_child(body_another_user_has_another_table, "");
+}
+
 static void body_other_traffic_is_uncovered(void)
 {
     static struct shim_call call;
@@ -370,6 +393,7 @@ int main(void)
         cmocka_unit_test(test_fork_settles_in_the_parent_only),
         cmocka_unit_test(test_pass_lets_through_uncounted),
         cmocka_unit_test(test_replaced_table_is_found),
+        cmocka_unit_test(test_another_user_has_another_table),
         cmocka_unit_test(test_other_traffic_is_uncovered),
         cmocka_unit_test(test_every_length_of_each_part),
         cmocka_unit_test(test_the_same_request_is_opened_again),
