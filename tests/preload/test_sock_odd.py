@@ -221,6 +221,31 @@ def test_what_comes_after_the_end_is_the_kernels(breaker_env, server):
     assert_counted(breaker_env, server, 1)
 
 
+UNFOLLOWED = """
+import socket, sys
+SO_ZEROCOPY, MSG_ZEROCOPY = 60, 0x4000000
+request = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%s\\r\\nContent-Length: 30\\r\\n\\r\\n" % sys.argv[1].encode()
+request += b'{"messages":[],"model":"shut"}'
+for odd in sys.argv[2:]:
+    with socket.create_connection(("127.0.0.1", int(sys.argv[1])), timeout=10) as client:
+        if odd == "zerocopy":
+            client.setsockopt(socket.SOL_SOCKET, SO_ZEROCOPY, 1)
+            assert client.send(request, MSG_ZEROCOPY) == len(request)
+        else:
+            client.send(b"!", socket.MSG_OOB) if odd == "urgent" else client.sendmsg([b"!"], [], socket.MSG_OOB)
+            client.sendall(request)
+        print(client.recv(12).decode())
+"""
+
+
+def test_bytes_that_are_not_ours_to_follow(breaker_env, server):
+    """Urgent ones are beside the others, and the kernel tells when those that it did not copy have left: of swallowed
+    ones it never would. They pass, whatever the breaker says."""
+    command = (PYTHON, "-c", UNFOLLOWED, server.port, "zerocopy", "urgent", "urgent message")
+    assert words_of(breaker_env.run_bare(*command)) == words_of(breaker_env.run(*command)) == 3 * ["HTTP/1.1", "200"]
+    assert breaker_env.calls(server.key("shut"))["refused"] == 0
+
+
 # --- many --------------------------------------------------------------------------------------------
 
 
