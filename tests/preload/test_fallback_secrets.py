@@ -326,6 +326,15 @@ def test_a_fallback_that_redirects(how, unrestricted, known, provider, providers
     assert_nothing_shows(known, provider, second)
 
 
+def test_where_all_names_are_one_address(known, provider, second):
+    """The fallback's name would lead there, and its key with it."""
+    known.configure(chain(provider, second), open_seconds=60)
+    known.command("trip", "--create", provider.key())
+    with Remote(known) as curl:
+        done = curl.call(URL=provider.url(), POSTFIELDS=chat("m"), RESOLVE=[f"+*:{second.provider.port}:127.0.0.1"])
+    assert is_refused(done) and second.provider.count() == provider.count() == 0
+
+
 def test_own_credentials_go_along_to_the_same_place(known, provider):
     """Another model of the same (scheme, host, port): the key is meant for it."""
     smaller = Fallback("smaller", provider, host="127.0.0.1", path="/v1", model="*:small", auth=None, headers=())
