@@ -74,6 +74,18 @@ bool cli_settings_set_path(const char *name, const char *path)
     return done;
 }
 
+/* A value of the configuration: one that is too long would be warned of, and another file taken
+ * than was asked for. */
+static bool set_value_path(const char *name, const char *path)
+{
+    if (!cli_settings_set_path(name, path))
+        return false;
+    if (!path || strlen(getenv(name)) < CONFIG_VALUE_MAX)
+        return true;
+    errno = ENAMETOOLONG;
+    return false;
+}
+
 /* The first line of *text, without its end; moves *text past it. */
 static struct span take_line(struct span *text)
 {
@@ -178,8 +190,8 @@ int cli_settings_apply(struct cli_settings *settings)
     if (!judge_set(settings->set)) {
         code = CLI_USAGE;
     } else if (!merge_set(settings) || !cli_settings_set_path("BREAKER_CONFIG", settings->config) ||
-               !cli_settings_set_path("BREAKER_TABLE", settings->table) ||
-               !cli_settings_set_path("BREAKER_LOG", settings->log)) {
+               !set_value_path("BREAKER_TABLE", settings->table) ||
+               !set_value_path("BREAKER_LOG", settings->log)) {
         cli_text_complain("cannot pass the settings on: %s", strerror(errno));
         code = CLI_WRONG;
     }

@@ -64,6 +64,7 @@ struct policy {
     const char *error_code;       /* 1..CONFIG_CODE_MAX bytes that JSON takes as they are */
 };
 
+#define CONFIG_VALUE_MAX            512 /* bytes of any value as written, with a NUL */
 #define CONFIG_CODE_MAX             64
 #define CONFIG_LEASE_OF_CALL_MIN_NS UINT64_C(30000000000)
 

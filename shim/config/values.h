@@ -6,7 +6,7 @@
 
 #include "config/options.h"
 
-#define VALUE_TEXT_MAX      512
+#define VALUE_TEXT_MAX      CONFIG_VALUE_MAX
 #define VALUE_LEASE_OF_CALL UINT64_MAX /* the word `call` */
 
 struct value {

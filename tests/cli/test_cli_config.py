@@ -373,3 +373,11 @@ def test_fallbacks_named_by_set_and_the_environment(breaker, ini):
         breaker("check", *options, code=1, **changes)
     assert breaker("check", "--set", "fallback=b,,a", code=2).stderr.startswith("breaker: --set: fallback: ")
     breaker("check", "--set", "fallback=b,a")
+
+
+@pytest.mark.parametrize("option", ["--table", "--log"])
+@pytest.mark.parametrize("path", ["/" + "x" * 511, "x" * 511], ids=["absolute", "relative"])
+def test_a_path_that_no_value_holds_is_refused(option, path, untouched):
+    """It was warned of, and what followed was of another table than was asked for."""
+    done = untouched("status", option, path, code=1)
+    assert (done.stdout, done.stderr) == ("", "breaker: cannot pass the settings on: File name too long\n")
