@@ -182,7 +182,7 @@ check:
 	@BREAKER_BUILD=$(abspath $(BUILD)) scripts/check-mutants
 	@$(MAKE) --no-print-directory check-sanitizers
 	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 fuzzers
-	@$(MAKE) --no-print-directory -j2 --output-sync=line DEVELOPER=1 FUZZ_SECONDS=5 FUZZ_JOBS=1 check-fuzz check-kill # one core each
+	@$(MAKE) --no-print-directory -j2 --output-sync=line DEVELOPER=1 FUZZ_SECONDS=5 FUZZ_JOBS= check-kill check-fuzz
 	@$(MAKE) --no-print-directory check-clients
 
 # What the sources and the built objects must and must not contain.
@@ -233,15 +233,16 @@ check-sanitizers:
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/tsan/%,$(UNIT)); do echo "== $$t"; $$t; done
 	@scripts/check-linked $(BUILD)/tsan
 
-# Each fuzzer for FUZZ_SECONDS, FUZZ_JOBS at a time, from the same seed and corpus: short, to see what is
-# broken since yesterday. What it finds is kept beside it. FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
+# Each fuzzer for FUZZ_SECONDS, FUZZ_JOBS at a time (empty: as the calling make leaves room), from the same
+# seed and corpus: short, to see what is broken since yesterday. What it finds is kept beside it.
+# FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
 FUZZ_SECONDS ?= 60
 FUZZ_JOBS    ?= 2
 FUZZ_SEED    ?= 1
 check-fuzz:
 	@scripts/deps check
-	@$(MAKE) --no-print-directory -s -j$(FUZZ_JOBS) fuzzers
-	@$(MAKE) --no-print-directory -s -j$(FUZZ_JOBS) $(addprefix check-fuzz-,$(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC)))
+	@$(MAKE) --no-print-directory -s $(FUZZ_JOBS:%=-j%) fuzzers
+	@$(MAKE) --no-print-directory -s $(FUZZ_JOBS:%=-j%) $(addprefix check-fuzz-,$(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC)))
 
 check-fuzz-%: $(BUILD)/tests/fuzz/fuzz_%
 	@rm -rf $<.corpus; mkdir $<.corpus; \
