@@ -56,3 +56,14 @@ def of_posts(program, arguments, environment, library, directory):
         assert connects == (count if "fresh" in arguments else 1), done
 
     return per_call(run, directory / "callgrind")
+
+
+def check_posts(program, target, ceiling, fresh, provider, breaker_env, directory):
+    """That a kept POST of `program` (`target`: its words) costs no more than `ceiling`, and that more would be seen: on
+    connections of their own (`fresh`) they cost more."""
+    spent = of_posts(program, [*target, *(["fresh"] if fresh else [])], breaker_env.environment, breaker_env.library, directory)
+    assert breaker_env.calls(provider.key("bench"))["success"] == FEW + MANY
+    if fresh:
+        assert spent > ceiling
+    else:
+        assert 500 < spent <= ceiling

@@ -267,11 +267,5 @@ def test_a_healthy_post_allocates_nothing(fresh, posts, tmp_path, provider, brea
 @pytest.mark.time_limit(120)
 @pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
 def test_a_kept_post_costs_few_instructions(fresh, build, tmp_path, provider, breaker_env):
-    spent = callgrind.of_posts(build / "tests/bench/bench_sock",
-                               [provider.port, "/v1/chat/completions", *(["fresh"] if fresh else [])],
-                               breaker_env.environment, breaker_env.library, tmp_path)
-    assert breaker_env.calls(provider.key("bench"))["success"] == callgrind.FEW + callgrind.MANY
-    if fresh:  # and so more would be seen
-        assert spent > POST_INSTRUCTIONS
-    else:
-        assert 500 < spent <= POST_INSTRUCTIONS
+    callgrind.check_posts(build / "tests/bench/bench_sock", [provider.port, "/v1/chat/completions"], POST_INSTRUCTIONS, fresh,
+                          provider, breaker_env, tmp_path)
