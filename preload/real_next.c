@@ -128,8 +128,6 @@ bool real_next_together(const char *one, const char *other)
 {
     uint32_t hash = gnu_hash(one), other_hash = gnu_hash(other);
 
-    if (object_count == 0)
-        read_objects();
     for (unsigned i = 0; i < object_count && object_count <= OBJECTS_MAX; i++)
         if (find(&objects[i], one, hash) && find(&objects[i], other, other_hash))
             return true;

@@ -16,7 +16,7 @@
 void *real_next(const char *name);
 
 /* Does one object behind us define both, be it as names of versions? Asks no loader: where it
- * cannot read, the answer is no. */
+ * cannot read, the answer is no. After a real_next(), which reads them. */
 bool real_next_together(const char *one, const char *other);
 
 #endif

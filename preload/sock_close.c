@@ -110,8 +110,8 @@ static __attribute__((noinline)) void note_shutdown(int fd, int how)
 
     if (!conn)
         return;
-    if (conn->connecting && sock_socket_has_peer(fd) && !sock_conn_connected(conn, fd, 0))
-        return;
+    if (conn->connecting && sock_socket_has_peer(fd))
+        sock_conn_connected(conn, fd, 0);
     /* A request that is cut short gets no answer, by whose fault is plain. */
     if (how == SHUT_WR && !conn->connecting &&
         !(conn->flow && shim_flow_sends(&conn->flow->flow))) {

@@ -138,7 +138,7 @@ static inline bool sock_conn_is_peers_fault(int error)
            error == ECONNABORTED || error == EPIPE;
 }
 
-/* The connect ended: 0, or its errno. False: it was let go (and unlocked). */
+/* The connect ended: 0, or its errno. False: it was let go (and unlocked); never of 0. */
 bool sock_conn_connected(struct sock_conn *conn, int fd, int error);
 
 /* Is `fd` a TCP socket that leads to the connection's peer, or did before it broke? It may have

@@ -161,8 +161,7 @@ static bool follow(struct sock_tie *tie, struct span name)
 
     if (!conn)
         return false;
-    if (!sock_conn_connected(conn, sock_tied_descriptor(tie), 0))
-        return false;
+    sock_conn_connected(conn, sock_tied_descriptor(tie), 0);
     sock_carried_hear(conn);
     note_drained(conn); /* before the first request nothing of an answer can lie there */
     if (!conn->diverted)

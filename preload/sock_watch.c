@@ -51,7 +51,10 @@ static bool is_blind(struct sock_conn *conn, int fd)
 {
     if (!conn->connecting || !conn->judged)
         return false;
-    return !sock_socket_has_peer(fd) || !sock_conn_connected(conn, fd, 0);
+    if (!sock_socket_has_peer(fd))
+        return true;
+    sock_conn_connected(conn, fd, 0);
+    return false;
 }
 
 void sock_write_begin(struct sock_write *write, int fd, const void *caller)
@@ -296,8 +299,7 @@ void sock_watch_look_closer(struct sock_conn *conn, int fd, uint64_t seen)
 static void note_bytes(struct sock_conn *conn, int fd, const struct iovec *parts, size_t count,
                        size_t len)
 {
-    if (!sock_conn_connected(conn, fd, 0))
-        return;
+    sock_conn_connected(conn, fd, 0);
     atomic_fetch_add_explicit(&conn->seen, len, memory_order_relaxed);
     if (sock_carried_may_be(conn)) {
         sock_carried_hear(conn);

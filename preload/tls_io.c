@@ -54,14 +54,11 @@ static int shake_first(const struct tls_real *real, SSL *ssl, const struct tls_i
 static __attribute__((noinline)) int error_of_write(const struct tls_real *real, const SSL *ssl,
                                                     int result, int error)
 {
-    switch (real->get_error(ssl, result)) {
-    case TLS_ERROR_SYSCALL:
-        return error != 0 ? error : EPIPE;
-    case TLS_ERROR_ZERO_RETURN:
-        return EPIPE;
-    default:
+    int told = real->get_error(ssl, result);
+
+    if (told != TLS_ERROR_SYSCALL && told != TLS_ERROR_ZERO_RETURN)
         return EAGAIN; /* it wants something, or is TLS's own trouble */
-    }
+    return error != 0 ? error : EPIPE;
 }
 
 static int write_followed(const struct tls_real *real, SSL *ssl, struct tls_link *link,
