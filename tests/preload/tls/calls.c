@@ -373,7 +373,9 @@ static void *serve(void *listening)
     int fd = accept(*(int *)listening, NULL, NULL);
     MUST(SSL_set_fd(ssl, fd) == 1 && SSL_accept(ssl) == 1);
     for (int i = 0; i < 2; i++) {
-        size_t have = 0;
+        size_t have = 0, seen = 0;
+        MUST(SSL_peek(ssl, text, 4) == 4 && memcmp(text, "POST", 4) == 0);
+        MUST(SSL_peek_ex(ssl, text, 5, &seen) == 1 && seen == 5 && memcmp(text, "POST ", 5) == 0);
         while (!is_whole(text, have)) {
             int count = SSL_read(ssl, text + have, 100);
             MUST(count > 0);
