@@ -1,7 +1,9 @@
 """breaker check and breaker config: what they say of good and bad configurations."""
 
 import json
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -25,6 +27,31 @@ def test_check_tells_the_file_that_is_well(breaker, home, ini):
     other = ini("[target a.example]\nfailure_threshold = 2\n")
     assert breaker("check", str(other)).stdout == f"{other}: all is well\n"
     assert breaker("check", BREAKER_CONFIG=str(other)).stdout == f"{other}: all is well\n"
+
+
+def test_check_finds_the_systems_file(breaker, home, tmp_path):
+    """Behind the user's own. In a mount namespace, whose /etc is a folder of ours."""
+    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
+    if os.geteuid() != 0 or probe.returncode != 0:
+        pytest.skip("needs root and mount namespaces: " + probe.stderr.strip())
+    own = home / ".config" / "breaker" / "breaker.ini"
+    for path in (tmp_path / "etc" / "breaker" / "breaker.ini", own):
+        path.parent.mkdir(parents=True)
+        path.write_text("[breaker]\nopen_seconds = 5\n")
+        path.chmod(0o600)
+
+    def check():
+        inside = ["unshare", "--mount", "sh", "-c", 'mount --bind "$0" /etc && exec "$@"', tmp_path / "etc",
+                  breaker.program, "check"]
+        done = subprocess.run(inside, env=breaker.environment, cwd=tmp_path, capture_output=True, text=True, timeout=30)
+        assert (done.returncode, done.stderr) == (0, ""), done
+        return done.stdout
+
+    assert check() == f"{own}: all is well\n"
+    own.unlink()
+    assert check() == "/etc/breaker/breaker.ini: all is well\n"
+    own.parent.rmdir()
+    assert check() == "/etc/breaker/breaker.ini: all is well\n"
 
 
 def test_check_tells_every_problem_with_its_line(breaker, ini):

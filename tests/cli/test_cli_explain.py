@@ -56,6 +56,13 @@ def put_word(breaker, open_table):
 # --- is it covered, and why ------------------------------------------------------------------------
 
 
+def test_a_model_of_the_path_is_told_as_such(breaker):
+    url = next(url for url, (_, place, _) in POST_PATHS.items() if place == "path")
+    assert "\nmodel: gpt-4o (of the path)\n" in breaker("explain", url).stdout
+    host = breaker("explain", url, BREAKER_SCOPE="host").stdout
+    assert "\nmodel: gpt-4o (of the path); scope = host: it has no breaker of its own\n" in host
+
+
 @pytest.mark.parametrize("url, expected", POST_PATHS.items(), ids=lambda v: v if isinstance(v, str) else "")
 def test_the_path_tells_the_dialect_and_where_the_model_is(explain, url, expected):
     found = explain(url)

@@ -262,6 +262,7 @@ static void body_disabled(void)
 
     configure(TARGET(""));
     setenv("BREAKER_DISABLED", "1", 1);
+    CHECK(!shim_mask_deepbind());
     CHECK(shim_open(&call, &request) == SHIM_UNCOVERED && shim_admit(&call) == SHIM_ADMITTED);
     CHECK(!shim_detour_possible(&call) && !begin("m") && !shim_detour_on_failure(&call));
     clean_up();

@@ -2,6 +2,7 @@
  */
 #include "shim_fixture.h"
 
+#include "route/route.h"
 #include "shim_flow.h"
 
 #include <fcntl.h>
@@ -216,6 +217,33 @@ static void body_at_any_port(void)
     unlink(path);
 }
 
+/* One name is asked for once, however many ports of the host go there; and of a host whose key has
+ * no room for a target's port, that target says nothing. */
+static void body_at_several_ports(void)
+{
+    char path[128], host[ROUTE_HOST_MAX];
+
+    snprintf(path, sizeof path, "%s/ini", getenv("HOME"));
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    static const char ini[] = "[target *:8000]\nfallback_address = gpu2:8001\n"
+                              "[target gpu1:9000]\nfallback_address = gpu2:9001\n";
+    CHECK(fd >= 0 && write(fd, ini, sizeof ini - 1) == sizeof ini - 1);
+    close(fd);
+    setenv("BREAKER_CONFIG", path, 1);
+    memset(host, 'a', sizeof host);
+    host[sizeof host - 4] = '\0';
+    CHECK(wanted(host, 0) == 0 && access(getenv("BREAKER_TABLE"), F_OK) != 0);
+    host[sizeof host - 6] = '\0'; /* ":8000" fits: the table is asked */
+    CHECK(wanted(host, 0) == 0 && access(getenv("BREAKER_TABLE"), F_OK) == 0);
+    for (uint16_t port = 8000; port <= 9000; port += 1000) {
+        CHECK(open_host(&call, SPAN_LIT("gpu1"), port, false) == SHIM_READY);
+        CHECK(shim_admit(&call) == SHIM_ADMITTED);
+        fail_once(&call);
+        CHECK(wanted("gpu1", port) == 1 && wanted("gpu1", 0) == 1);
+    }
+    unlink(path);
+}
+
 /* --- requests on the connection that led elsewhere -----------------------------------------------
  */
 
@@ -278,6 +306,7 @@ IN_CHILD(pass_is_told_apart, ELSEWHERE "\nwhen_exhausted=pass")
 IN_CHILD(one_line_of_many, ELSEWHERE)
 IN_CHILD(none_is_wanted_while_all_is_well, ELSEWHERE)
 IN_CHILD(at_any_port, "open_seconds=30")
+IN_CHILD(at_several_ports, "open_seconds=30")
 IN_CHILD(requests_are_the_fallbacks, ELSEWHERE)
 
 int main(void)
@@ -292,6 +321,7 @@ int main(void)
         cmocka_unit_test(test_one_line_of_many),
         cmocka_unit_test(test_none_is_wanted_while_all_is_well),
         cmocka_unit_test(test_at_any_port),
+        cmocka_unit_test(test_at_several_ports),
         cmocka_unit_test(test_requests_are_the_fallbacks),
     };
 

@@ -389,6 +389,7 @@ static void body_the_same_request_again(void)
     CHECK(!shim_credential_header(&call, SPAN_LIT("X-Auth-Token: b"), NULL));
     CHECK(!shim_credential_header(&call, SPAN_LIT("X-Auth-Token: b"), &other) && other);
     CHECK(!shim_credential_url(&call, SPAN_LIT(URL)));
+    CHECK(!shim_credential_url(&call, SPAN_LIT("https://a b/?key=a")));
     CHECK(shim_credential_url(&call, SPAN_LIT(URL "?key=a")));
     CHECK(shim_body(&call, body_of("m"), true) && shim_admit(&call) == SHIM_REFUSED);
     clean_up();

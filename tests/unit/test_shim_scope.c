@@ -3,6 +3,8 @@
 
 #include "shim_flow.h"
 
+#include <sys/stat.h>
+
 #define HOST "api.openai.com"
 
 static unsigned streak(void)
@@ -167,6 +169,75 @@ static void body_the_request_has_the_connects_grant(void)
     }
 }
 
+static struct shim_call connects;
+
+/* The host's breaker is open, and a connect has its one grant. */
+static void probe_by_connect(void)
+{
+    for (int i = 0; i < 5; i++) {
+        CHECK(ask_connect(&connects) == SHIM_ADMITTED);
+        end_kind(&connects, END_CONNECT, PHASE_CONNECTING, 0.001);
+    }
+    CHECK(ask_connect(&connects) == SHIM_REFUSED);
+    advance(31);
+    CHECK(ask_connect(&connects) == SHIM_ADMITTED && shim_is_probe(&connects));
+}
+
+static bool grant_is_free(void)
+{
+    static struct shim_call other;
+    bool got = ask_connect(&other) == SHIM_ADMITTED && shim_is_probe(&other);
+
+    shim_drop(&other);
+    return got;
+}
+
+/* What it asks for is nobody's business: the grant goes back. */
+static void body_a_request_that_is_off_leaves_the_grant(void)
+{
+    static struct shim_call request;
+    char path[128];
+
+    snprintf(path, sizeof path, "%s/ini", getenv("HOME"));
+    FILE *file = fopen(path, "w");
+    CHECK(file && fchmod(fileno(file), 0600) == 0);
+    CHECK(fputs("[target " HOST "/d1]\nmode = off\n", file) >= 0 && fclose(file) == 0);
+    setenv("BREAKER_CONFIG", path, 1);
+    probe_by_connect();
+    CHECK(!grant_is_free());
+    CHECK(open_path(&request, "/openai/deployments/d1/chat/completions") == SHIM_READY);
+    CHECK(shim_admit_connected(&request, &connects) == SHIM_ADMITTED);
+    CHECK(!shim_admitted(&connects) && !shim_admitted(&request) && grant_is_free());
+    end_status(&request, 500);
+    CHECK(grant_is_free());
+    unlink(path);
+}
+
+/* Of a caller that is told to wait: no more does it keep the grant. */
+static void body_a_request_that_has_to_wait_leaves_the_grant(void)
+{
+    static struct shim_call request;
+    const struct call_end limited = {.kind = END_COMPLETE,
+                                     .phase = PHASE_BODY,
+                                     .status = 429,
+                                     .byte_received = true,
+                                     .retry_after_ms = 120000};
+
+    CHECK(open_path(&request, "/v1/chat/completions") == SHIM_READY);
+    shim_credential(&request, SPAN_LIT("a"));
+    CHECK(shim_admit(&request) == SHIM_ADMITTED);
+    shim_settle(&request, &limited);
+    probe_by_connect();
+    for (int i = 0; i < 2; i++) {
+        CHECK(!grant_is_free());
+        CHECK(open_path(&request, "/v1/chat/completions") == SHIM_READY);
+        shim_credential(&request, i ? SPAN_LIT("b") : SPAN_LIT("a"));
+        CHECK((shim_admit_connected(&request, &connects) == SHIM_ADMITTED) == (i == 1));
+        CHECK(shim_is_probe(&request) == (i == 1) && grant_is_free() == (i == 0));
+        CHECK(i == 1 || ask_connect(&connects) == SHIM_ADMITTED);
+    }
+}
+
 /* A connect that was let through healthy hears nothing of its own: one call, one outcome. */
 static void body_a_connect_and_its_request_are_one(void)
 {
@@ -267,6 +338,8 @@ IN_CHILD(what_ends_the_streak, "scope=host")
 IN_CHILD(other_traffic_succeeds_by_its_first_byte, "scope=host")
 IN_CHILD(one_probe, "scope=host")
 IN_CHILD(the_request_has_the_connects_grant, "scope=host")
+IN_CHILD(a_request_that_is_off_leaves_the_grant, "")
+IN_CHILD(a_request_that_has_to_wait_leaves_the_grant, "scope=host")
 IN_CHILD(a_connect_and_its_request_are_one, "scope=host")
 IN_CHILD(a_suspend_is_neutral, "scope=host")
 IN_CHILD(a_head_alone_is_refused, "scope=host")
@@ -282,6 +355,8 @@ int main(void)
         cmocka_unit_test(test_other_traffic_succeeds_by_its_first_byte),
         cmocka_unit_test(test_one_probe),
         cmocka_unit_test(test_the_request_has_the_connects_grant),
+        cmocka_unit_test(test_a_request_that_is_off_leaves_the_grant),
+        cmocka_unit_test(test_a_request_that_has_to_wait_leaves_the_grant),
         cmocka_unit_test(test_a_connect_and_its_request_are_one),
         cmocka_unit_test(test_a_suspend_is_neutral),
         cmocka_unit_test(test_a_head_alone_is_refused),

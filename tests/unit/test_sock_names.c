@@ -264,6 +264,49 @@ static void two_names_share(void **state)
     assert_name("10.5.0.6", 8081, "five.seventh");
 }
 
+/* Told apart by their letters. */
+static void names_of_one_length(void **state)
+{
+    (void)state;
+    learn("name-1.example", AF_UNSPEC, "10.20.0.1 10.20.0.2", 443);
+    learn("name-2.example", AF_UNSPEC, "10.20.0.1", 443);
+    assert_true(find("10.20.0.1", 443).shared);
+    assert_false(find("10.20.0.2", 443).shared);
+}
+
+static unsigned entry_named(const char *node)
+{
+    union sock_name name;
+    size_t len = sock_name_of(node, &name);
+
+    for (unsigned i = 0; i < SOCK_NAMES_ENTRIES; i++)
+        if (sock_book.entries[i].len == len &&
+            memcmp((const void *)sock_book.entries[i].text, name.text, len) == 0)
+            return i;
+    fail_msg("%s is not there", node);
+    return 0;
+}
+
+/* A hash finds an entry, but never says whose it is. */
+static void names_of_one_hash(void **state)
+{
+    static const char *const others[] = {"hash-b.example", "hash-longer.example"};
+
+    (void)state;
+    learn("hash-a.example", AF_UNSPEC, "10.21.0.1", 443);
+    unsigned entry = entry_named("hash-a.example");
+    for (unsigned i = 0; i < 2; i++) {
+        union sock_name name;
+        size_t len = sock_name_of(others[i], &name);
+        sock_book.hashes[entry] = hash64(name.text, len, 443);
+        learn(others[i], AF_UNSPEC, "10.21.0.2", 443);
+        assert_int_not_equal(entry_named(others[i]), entry);
+        assert_string_equal(find("10.21.0.1", 443).name, "hash-a.example");
+        assert_false(find("10.21.0.1", 443).shared);
+    }
+    assert_true(find("10.21.0.2", 443).shared);
+}
+
 static void a_former_address_shares_too(void **state)
 {
     (void)state;
@@ -595,6 +638,8 @@ int main(void)
         cmocka_unit_test(the_set_changes_not_its_order),
         cmocka_unit_test(a_family_replaces_its_own),
         cmocka_unit_test(two_names_share),
+        cmocka_unit_test(names_of_one_length),
+        cmocka_unit_test(names_of_one_hash),
         cmocka_unit_test(a_former_address_shares_too),
         cmocka_unit_test(an_hour_later),
         cmocka_unit_test(more_addresses_than_are_told_apart),

@@ -4,6 +4,7 @@ The libcurls of most tests are fakes (fake_curl.c) that answer 43 when they are 
 """
 
 import os
+import struct
 import subprocess
 from pathlib import Path
 
@@ -351,12 +352,27 @@ def test_deep_names(how, deep, workshop, preloaded, breaker_env):
         assert run(command, preloaded) == ["program's 40"]
 
 
+def names_nowhere(image):
+    """The object with its table of names where no segment is."""
+    at, count = struct.unpack_from("<Q", image, 32)[0], struct.unpack_from("<H", image, 56)[0]
+    segments = [struct.unpack_from("<IIQQQQ", image, at + 56 * i) for i in range(count)]
+    dynamic, size = next((offset, size) for kind, _, offset, _, _, size in segments if kind == 2)
+    entry = next(e for e in range(dynamic, dynamic + size, 16) if struct.unpack_from("<Q", image, e)[0] == 5)
+    return image[:entry + 8] + struct.pack("<Q", 1 << 40) + image[entry + 16:]
+
+
+def other_machine(image):
+    """The loader refuses it before it looks at its names."""
+    return image[:18] + b"\xff\xff" + image[20:]
+
+
 def test_files_that_are_no_objects(workshop, deep, client, preloaded, breaker_env):
     """Truncated, wild, no file at all: the loader's own words."""
     folder = workshop.folder()
     image = deep["curl"].read_bytes()
     cases = {"short": image[:40], "headers": image[:64], "text": b"int main;\n", "empty": b"",
-             "wild": image[:32] + b"\xff" * 8 + image[40:], "segments": image[:56] + b"\xff\xff" + image[58:]}
+             "wild": image[:32] + b"\xff" * 8 + image[40:], "segments": image[:56] + b"\xff\xff" + image[58:],
+             "names": other_machine(names_nowhere(image))}
     for name, content in cases.items():
         (folder / name).write_bytes(content)
     (folder / "folder").mkdir()
