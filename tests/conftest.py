@@ -4,6 +4,7 @@ Each test has a time limit (60 s, or @pytest.mark.time_limit(seconds)): a client
 test and no more.
 """
 
+import fcntl
 import hashlib
 import os
 import signal
@@ -27,6 +28,11 @@ def pytest_configure(config):
     if "s" not in config.option.reportchars:
         config.option.reportchars += "s"  # nothing is skipped without its reason being told
     config.addinivalue_line("markers", "time_limit(seconds): for this test, instead of 60")
+
+
+def pytest_collection_modifyitems(items):
+    """The SDKs first: they load a core, beside which others wait."""
+    items.sort(key=lambda item: "sdk" not in item.path.parts)
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -112,23 +118,41 @@ def open_breaker(breaker_env, curl):
 
 
 @pytest.fixture(scope="session")
-def compile_c(tmp_path_factory):
+def made_once(tmp_path_factory):
+    """made_once(NAME, MAKE): the path of that name, which MAKE(PATH) makes: once per run, whichever of its workers is first."""
+    base = tmp_path_factory.getbasetemp()
+    directory = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "made"
+    directory.mkdir(exist_ok=True)
+
+    def path_of(name, make):
+        path, unfinished = directory / name, directory / f"{name}.unfinished"
+        with open(directory / f"{name}.lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not path.exists():
+                make(unfinished)
+                unfinished.rename(path)
+        return path
+
+    return path_of
+
+
+@pytest.fixture(scope="session")
+def compile_c(made_once):
     """compile_c(SOURCE, *FLAGS): the program made of a C file or of C text; each once per run. BREAKER_TEST_LDFLAGS
     comes before the flags (test_curl_newer.py)."""
     first = os.environ.get("BREAKER_TEST_LDFLAGS", "").split()
-    directory = tmp_path_factory.mktemp("programs")
-    made = {}
 
     def compile_it(source, *flags, compiler="cc", name="program"):
         text = source.read_text() if isinstance(source, Path) else source
-        identity = hashlib.sha256(repr((text, flags, compiler)).encode()).hexdigest()[:16]
-        if identity not in made:
-            code, program = directory / f"{identity}.c", directory / f"{name}-{identity}"
+        identity = hashlib.sha256(repr((text, first, flags, compiler)).encode()).hexdigest()[:16]
+
+        def make(program):
+            code = program.with_name(f"{identity}.c")
             code.write_text(text)
             done = subprocess.run([compiler, "-O1", "-g", "-D_GNU_SOURCE", "-o", program, code, *first, *flags],
                                   capture_output=True, text=True, timeout=60)
             assert done.returncode == 0, done.stderr
-            made[identity] = program
-        return made[identity]
+
+        return made_once(f"{name}-{identity}", make)
 
     return compile_it

@@ -37,15 +37,17 @@ def shut(breaker_env, provider):
 
 
 @pytest.fixture(scope="session")
-def java(tmp_path_factory):
+def java(made_once):
     """SockClient, compiled; None without a JDK of 11 or later."""
     if not (shutil.which("java") and shutil.which("javac")):
         return None
-    directory = tmp_path_factory.mktemp("java")
-    done = subprocess.run(["javac", "--release", "11", "-d", directory, CLIENTS / "SockClient.java"],
-                          capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", directory, "SockClient"]
+
+    def make(directory):
+        done = subprocess.run(["javac", "--release", "11", "-d", directory, CLIENTS / "SockClient.java"],
+                              capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+
+    return ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-cp", made_once("java", make), "SockClient"]
 
 
 @pytest.fixture
