@@ -65,7 +65,13 @@ FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC)) \
                $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
 
-.PHONY: all demo check check-static check-unit check-fuzz check-clients check-sanitizers check-cross check-valgrind check-faults check-analyzers coverage bench soak check-kill \
+# What `make check` runs before the clients, two at a time: what tells most soonest is first, what takes longest is not last.
+CHECKS := $(addprefix check-,static unit kill asan tsan clang O0 aarch64 fuzz)
+# Of one that builds or runs much: how many jobs. Empty: as the calling make leaves room.
+JOBS    ?= 2
+AT_ONCE  = $(JOBS:%=-j%)
+
+.PHONY: all demo check $(CHECKS) check-mutants check-clients check-sanitizers check-cross check-valgrind check-faults check-analyzers coverage bench soak \
         install clean format unit stress benches fuzzers linked sdks
 .DELETE_ON_ERROR:
 
@@ -176,13 +182,8 @@ demo:
 check:
 	@scripts/deps check
 	@$(MAKE) --no-print-directory -j3 DEVELOPER=1 sdks all unit stress benches
-	@$(MAKE) --no-print-directory check-static
-	@$(MAKE) --no-print-directory check-cross
-	@$(MAKE) --no-print-directory check-unit
-	@BREAKER_BUILD=$(abspath $(BUILD)) scripts/check-mutants
-	@$(MAKE) --no-print-directory check-sanitizers
-	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 fuzzers
-	@$(MAKE) --no-print-directory -j2 --output-sync=line DEVELOPER=1 FUZZ_SECONDS=5 FUZZ_JOBS= check-kill check-fuzz
+	@$(MAKE) --no-print-directory -j2 --output-sync=recurse DEVELOPER=1 FUZZ_SECONDS=5 JOBS= $(CHECKS)
+	@$(MAKE) --no-print-directory check-mutants
 	@$(MAKE) --no-print-directory check-clients
 
 # What the sources and the built objects must and must not contain.
@@ -208,41 +209,54 @@ STORM_SECONDS ?= 30
 check-kill: stress
 	@set -e; for t in $(KILL); do echo "== $$t"; STORM_SECONDS=$(STORM_SECONDS) $$t; done
 
+# The explorers, the stepper and the storm find what they are there for. Two at a time by itself, and with nothing
+# beside it: some faults show in a race alone, for which the storm needs its cores.
+check-mutants: all
+	@BREAKER_BUILD=$(abspath $(BUILD)) scripts/check-mutants
+
 # clang, -O0 and aarch64: everything compiles, and the tail jumps stay jumps. Frames differ most between
 # compilers: what lives on small stacks, in signal handlers and beside forks is run as clang makes it, too.
-check-cross:
-	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 CC=clang BUILD=$(BUILD)/clang all unit
+check-cross: check-clang check-O0 check-aarch64
+
+check-clang:
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) DEVELOPER=1 CC=clang BUILD=$(BUILD)/clang all unit
 	@scripts/check-tail-jumps $(BUILD)/clang/libbreaker.so
 	@BREAKER_BUILD=$(abspath $(BUILD))/clang $(PYTHON) -m pytest -q -p no:cacheprovider tests/preload/test_sock_odd.py
-	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 CFLAGS='-O0 -g' BUILD=$(BUILD)/O0 all
+
+check-O0:
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) DEVELOPER=1 CFLAGS='-O0 -g' BUILD=$(BUILD)/O0 all
 	@scripts/check-tail-jumps $(BUILD)/O0/libbreaker.so
+
+check-aarch64:
 	@scripts/cross-headers $(BUILD)/aarch64/include
-	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) DEVELOPER=1 CC=aarch64-linux-gnu-gcc AR=aarch64-linux-gnu-ar \
 	    BUILD=$(BUILD)/aarch64 CFLAGS='-O2 -g -isystem $(BUILD)/aarch64/include' \
 	    INIH='$(BUILD)/aarch64/include/ini-stub.o' $(BUILD)/aarch64/libbreaker.so $(BUILD)/aarch64/breaker
 	@OBJDUMP=aarch64-linux-gnu-objdump scripts/check-tail-jumps $(BUILD)/aarch64/libbreaker.so
 
 # Stepping through the sanitizer's instructions says nothing of ours.
 # Warnings are no errors here: gcc's flow warnings are wrong on instrumented code.
-check-sanitizers:
-	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=address,undefined BUILD=$(BUILD)/asan unit stress linked
+check-sanitizers: check-asan check-tsan
+
+check-asan:
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) DEVELOPER= CFLAGS='-O1 -g -w' SANITIZE=address,undefined BUILD=$(BUILD)/asan unit stress linked
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/asan/%,$(UNIT) $(filter-out %/stress_step,$(STRESS))); do echo "== $$t"; \
 	    STORM_SECONDS=3 UBSAN_OPTIONS=halt_on_error=1 $$t; done
 	@scripts/check-linked $(BUILD)/asan
-	@$(MAKE) --no-print-directory -s -j2 CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit linked
+
+check-tsan:
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) DEVELOPER= CFLAGS='-O1 -g -w' SANITIZE=thread BUILD=$(BUILD)/tsan unit linked
 	@set -e; for t in $(patsubst $(BUILD)/%,$(BUILD)/tsan/%,$(UNIT)); do echo "== $$t"; $$t; done
 	@scripts/check-linked $(BUILD)/tsan
 
-# Each fuzzer for FUZZ_SECONDS, FUZZ_JOBS at a time (empty: as the calling make leaves room), from the same
-# seed and corpus: short, to see what is broken since yesterday. What it finds is kept beside it.
-# FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
+# Each fuzzer for FUZZ_SECONDS, JOBS at a time, from the same seed and corpus: short, to see what is broken since
+# yesterday. What it finds is kept beside it. FUZZ_SECONDS=3600 FUZZ_SEED=0 looks for more.
 FUZZ_SECONDS ?= 60
-FUZZ_JOBS    ?= 2
 FUZZ_SEED    ?= 1
 check-fuzz:
 	@scripts/deps check
-	@$(MAKE) --no-print-directory -s $(FUZZ_JOBS:%=-j%) fuzzers
-	@$(MAKE) --no-print-directory -s $(FUZZ_JOBS:%=-j%) $(addprefix check-fuzz-,$(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC)))
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) fuzzers
+	@$(MAKE) --no-print-directory -s $(AT_ONCE) $(addprefix check-fuzz-,$(patsubst tests/fuzz/fuzz_%.c,%,$(FUZZ_SRC)))
 
 check-fuzz-%: $(BUILD)/tests/fuzz/fuzz_%
 	@rm -rf $<.corpus; mkdir $<.corpus; \
@@ -251,11 +265,13 @@ check-fuzz-%: $(BUILD)/tests/fuzz/fuzz_%
 	    $<.corpus tests/fuzz/corpus_$* >$<.log 2>&1 || { cat $<.log; exit 1; }; \
 	sed -n 's/^stat::number_of_executed_units: */   inputs: /p' $<.log | sed 's|^|== $<|'
 
-# Most of a test is waiting for processes: one worker a core, and no more than four, since some of
-# them count what others of the machine do to them.
+# Most of a test is waiting, for processes and for what is slow: two workers a core, and no more than four, since some
+# of them count what others of the machine do to them.
+WORKERS ?= $(shell echo $$(( $$(nproc) < 2 ? 2 : 4 )))
+
 check-clients: all benches
 	@BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
-	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests
+	    -n $(WORKERS) tests
 
 # Not in check: minutes.
 check-valgrind:
@@ -270,7 +286,7 @@ check-faults:
 	@$(MAKE) --no-print-directory -s -j2 all unit
 	@HOSTILE_ROUNDS=20000 $(BUILD)/tests/unit/test_hostile_slots
 	@BREAKER_CHECK_FAULTS=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
-	    -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 )) tests/preload/test_faults.py
+	    -n $(WORKERS) tests/preload/test_faults.py
 
 # Not in check, either: by a SIGKILL at every single instruction (an hour), and storms of SOAK_SECONDS each.
 SOAK_SECONDS ?= 600
@@ -296,7 +312,7 @@ COVERED_BY ?= tests
 # They count what a program calls, runs or maps, or name what the library exports.
 UNCOUNTED  := $(addprefix --ignore=tests/,$(addprefix preload/test_,cost.py pair_cost.py sock_cost.py tls_cost.py) cli/test_bench.py) \
               --deselect='tests/preload/loader/test_loader.py::test_checks_of_the_library_pass[check-exports]'
-COVERAGE_PYTEST = BREAKER_BUILD=$(COVERAGE) $(PYTHON) -m pytest -q -p no:cacheprovider -n $$(( $$(nproc) < 4 ? $$(nproc) : 4 ))
+COVERAGE_PYTEST = BREAKER_BUILD=$(COVERAGE) $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS)
 # valgrind does not read what clang writes by default.
 COVERAGE_CFLAGS := -O1 -gdwarf-4 -w -fprofile-instr-generate=$(COVERAGE)/profiles/%m%c.profraw -fcoverage-mapping \
                    -mllvm -runtime-counter-relocation
@@ -338,4 +354,5 @@ clean:
 format:
 	clang-format -i $(shell git ls-files 'shim/*.[ch]' 'preload/*.[ch]' 'tests/*.[ch]')
 
--include $(shell find $(BUILD) -path $(BUILD)/sdk -prune -o -name '*.d' -print 2>/dev/null)
+# Not those of the builds within it, which another make may be writing.
+-include $(shell find $(addprefix $(BUILD)/,shim preload tests fuzzed) -name '*.d' 2>/dev/null)
