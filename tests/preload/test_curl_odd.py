@@ -12,7 +12,7 @@ SOURCE = Path(__file__).with_name("curl") / "odd.c"
 
 @pytest.fixture
 def odd(compile_c):
-    return compile_c(SOURCE, "-I", SOURCE.parent, "-lcurl", "-pthread", name="odd")
+    return compile_c(SOURCE, "-I", SOURCE.parent, "-I", SOURCE.parents[1] / "sock", "-lcurl", "-pthread", name="odd")
 
 
 def words_of(done):

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from passing import let_pass
 from provider import Answer, Provider, wait_until
 
 HERE = Path(__file__).parent
@@ -62,7 +63,7 @@ class Crowd:
         client = self.clients[i]
         if self.random.random() < 0.4:
             client.send_signal(signal.SIGSTOP)
-            time.sleep(self.random.random() * 0.03)  # how long it is stopped
+            let_pass(self.random.random() * 0.03)  # how long it is stopped
             client.send_signal(signal.SIGCONT)
             return
         client.kill()
@@ -89,7 +90,7 @@ def test_killed_and_stopped_while_they_call(breaker_env, compile_c, curl):
         end = time.monotonic() + SECONDS
         while time.monotonic() < end:
             crowd.strike()
-            time.sleep(crowd.random.random() * 0.02)  # the next moment
+            let_pass(crowd.random.random() * 0.02)  # the next moment
         crowd.end()
         check_what_is_left(breaker_env, provider, crowd.kills)
         provider.well = True

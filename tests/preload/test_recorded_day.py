@@ -10,6 +10,7 @@ import json
 import subprocess
 import time
 
+from passing import LET_PASS
 from provider import Answer, Provider, wait_until
 from support import PYTHON
 
@@ -46,7 +47,7 @@ RECOVERED = Plan("recovered", Answer(200), good=True)
 
 # A line in: how many calls, at which pace, how long to wait for one. A line out: [good?, is it the breaker's answer?,
 # seconds] of each.
-WORKER = """
+WORKER = LET_PASS + """
 import io, json, pycurl, subprocess, sys, time
 
 def by_pycurl(url, body, patience):
@@ -71,7 +72,7 @@ for line in sys.stdin:
     number, pace, patience = json.loads(line)
     begin, calls = time.monotonic(), []
     for i in range(number):
-        time.sleep(max(0, begin + i * pace - time.monotonic()))
+        let_pass(begin + i * pace - time.monotonic())
         start = time.monotonic()
         status, answer = perform(sys.argv[1], '{"model":"m"}', patience)
         calls.append([status == 200 and b"error" not in answer, b"libbreaker" in answer, time.monotonic() - start])

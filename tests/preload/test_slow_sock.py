@@ -3,10 +3,10 @@ test_slow_curl.py."""
 
 import socket
 import threading
-import time
 
 import pytest
 
+from passing import LET_PASS, let_pass
 from provider import Answer, chunk_of, wait_until
 from slow_provider import DELTA, DONE, EVENTS, HEAD, NEVER, cause
 from sock_programs import TIMEOUT
@@ -15,8 +15,8 @@ from test_stream_clients import told
 
 READERS = ["http.client", "requests", "httpx", "aiohttp"]  # whose --timeout ends a wait within the body, too
 # What it does after the request, then after the head: "read", "close", or seconds to look away.
-CLIENT = """
-import socket, sys, time
+CLIENT = LET_PASS + """
+import socket, sys
 body = b'{"model":"m"}'
 head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nContent-Length: %d\\r\\n\\r\\n"
 port = int(sys.argv[1])
@@ -28,20 +28,20 @@ with socket.create_connection(("127.0.0.1", port), timeout=20) as connection:
         elif word == "close":
             break
         else:
-            time.sleep(float(word))
+            let_pass(float(word))
 """
 
 
 # The kernel takes its upload at once.
-UPLOADER = """
-import socket, sys, time
+UPLOADER = LET_PASS + """
+import socket, sys
 port, body = int(sys.argv[1]), b'{"model":"m","x":"' + b'a' * 3000000 + b'"}'
 head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: 127.0.0.1:%d\\r\\nContent-Length: %d\\r\\n\\r\\n"
 connection = socket.socket()
 connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 8000000)
 connection.connect(("127.0.0.1", port))
 connection.sendall(head % (port, len(body)) + body)
-connection.recv(1000) if sys.argv[2] == "read" else time.sleep(float(sys.argv[2]))
+connection.recv(1000) if sys.argv[2] == "read" else let_pass(float(sys.argv[2]))
 """
 
 
@@ -127,7 +127,7 @@ def slow_link():
                 got = b"a"
                 while got and not got.endswith(b'"}'):
                     got = connection.recv(20000)
-                    time.sleep(0.008)  # a link's own time
+                    let_pass(0.008)  # a link's own time
                 if got:
                     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
                     connection.recv(1)

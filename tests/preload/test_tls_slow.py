@@ -2,6 +2,7 @@
 
 import pytest
 
+from passing import LET_PASS
 from provider import Answer, chunk_of
 from slow_provider import DELTA, DONE, EVENTS, HEAD, cause
 from support import PYTHON
@@ -9,8 +10,8 @@ from test_stream_clients import told
 from tls_servers import trust
 
 # Two calls over one connection. What it does after the request of the second: "read", or seconds to look away.
-CLIENT = """
-import socket, ssl, sys, time
+CLIENT = LET_PASS + """
+import socket, ssl, sys
 body = b'{"model":"m"}'
 head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: localhost:%d\\r\\nContent-Length: %d\\r\\n\\r\\n"
 port, request = int(sys.argv[1]), head % (int(sys.argv[1]), len(body)) + body
@@ -24,7 +25,7 @@ with ssl.create_default_context().wrap_socket(socket.create_connection(("127.0.0
     read_all(connection)
     connection.sendall(request)
     for word in sys.argv[2:]:
-        read_all(connection) if word == "read" else time.sleep(float(word))
+        read_all(connection) if word == "read" else let_pass(float(word))
 """
 
 
@@ -55,8 +56,8 @@ def test_who_looks_late_has_not_waited(answer, steps, breaker_env):
 
 
 # Looks late at what came, by its socket or by way of memory, where it takes far more at once than libssl is asked for.
-LATE_CLIENT = """
-import socket, ssl, sys, time
+LATE_CLIENT = LET_PASS + """
+import socket, ssl, sys
 port, body, context = int(sys.argv[1]), b'{"model":"m"}', ssl._create_unverified_context()
 head = b"POST /v1/chat/completions HTTP/1.1\\r\\nHost: localhost:%d\\r\\nContent-Length: %d\\r\\n\\r\\n"
 connection, come, go = socket.create_connection(("localhost", port), timeout=20), ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -75,7 +76,7 @@ def carry(call, *words):
                 connection.sendall(go.read())
 carry(tls.do_handshake)
 carry(tls.write, head % (port, len(body)) + body)
-time.sleep(1.2)
+let_pass(1.2)
 carry(tls.read, 1000)
 """
 

@@ -162,6 +162,7 @@ static int start_other(unsigned replaces)
     return replaces ? table_replace(other_path, false) : table_open(&t, other_path, false);
 }
 
+/* A storm strikes at moments of its own: nothing of who is struck is waited for. */
 static void pause_ns(uint64_t ns)
 {
     const struct timespec pause = {0, (long)ns};

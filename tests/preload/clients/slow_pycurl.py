@@ -10,8 +10,12 @@ libcurl code, -1 for a removed one, and the status.
 import json
 import sys
 import time
+from pathlib import Path
 
 import pycurl
+
+sys.path.append(str(Path(__file__).parents[1]))
+from passing import let_pass  # noqa: E402
 
 how, url, model, seconds = *sys.argv[1:4], float(sys.argv[4])
 multi, handle = pycurl.CurlMulti(), pycurl.Curl()
@@ -25,7 +29,7 @@ def write(data):
         pauses += 1
         return pycurl.WRITEFUNC_PAUSE
     if how == "slow":
-        time.sleep(seconds)
+        let_pass(seconds)
     last = time.monotonic()
 
 
@@ -40,7 +44,7 @@ if how == "upload":
     def read(_):
         if parts:
             return parts.pop()
-        time.sleep(seconds)
+        let_pass(seconds)
         return b"}"
 
     handle.setopt(pycurl.POST, True)

@@ -7,12 +7,15 @@
  * Prints what happened, one word or status a line. Every wait ends after 15 s with "never".
  */
 #include "program.h"
+#include "waiting.h"
 
 #include <curl/curl.h>
 
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
+#include <sched.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -71,7 +74,7 @@ static void ask_until(long wanted)
             say_status(wanted);
             return;
         }
-        usleep(100000);
+        let_pass_ms(100);
     }
     say("never");
 }
@@ -108,7 +111,7 @@ static void cancel_reload(void)
     char line[8];
 
     say_status(ask());
-    usleep(1100000); /* the next look is due */
+    let_pass_ms(1100); /* the next look is due */
     say("ready");
     if (!fgets(line, sizeof line, stdin))
         return;
@@ -120,15 +123,17 @@ static void cancel_reload(void)
 /* --- a fork while another thread makes the first call of the process ------------------------- */
 
 /* The search for the real libcurl allocates: there it is held up until somebody wants to fork. */
-static atomic_int in_search, wants_to_fork, search_went_on;
+static atomic_int in_search, search_went_on;
+static sem_t held_up, fork_wanted;
 
 void *calloc(size_t count, size_t size)
 {
     if (in_search == 1 && is_of_breaker(__builtin_return_address(0))) {
-        in_search = 2;
-        while (!wants_to_fork)
-            usleep(1000);
-        usleep(20000); /* it is inside fork() by now */
+        in_search = 0;
+        sem_post(&held_up);
+        sem_wait(&fork_wanted);
+        while (sleeps_in(getpid()) < 0) /* the main thread: inside fork(), or past it */
+            sched_yield();
         search_went_on = 1;
     }
     return zeroed(count, size);
@@ -138,7 +143,7 @@ static void *search_in_thread(void *unused)
 {
     in_search = 1;
     curl_easy_cleanup(curl_easy_init());
-    in_search = 2;
+    sem_post(&held_up);
     return unused;
 }
 
@@ -147,10 +152,12 @@ static void fork_while_searching(void)
     pthread_t thread;
     int status = 0;
 
+    sem_init(&held_up, 0, 0);
+    sem_init(&fork_wanted, 0, 0);
+    alarm(15);
     pthread_create(&thread, NULL, search_in_thread, NULL);
-    while (in_search != 2)
-        usleep(1000);
-    wants_to_fork = 1;
+    sem_wait(&held_up);
+    sem_post(&fork_wanted);
     pid_t child = fork();
     if (child == 0)
         _exit(search_went_on ? 0 : 1);

@@ -7,6 +7,7 @@
  * that the hooks can see.
  */
 #include "called.h"
+#include "waiting.h"
 
 #include <linux/close_range.h>
 #include <sys/mman.h>
@@ -349,7 +350,7 @@ static void by_stdio(void)
         while (line[0] != '\r');
         MUST(fread(line, 1, 11, in) == 11 && memcmp(line, "{\"ok\":true}", 11) == 0);
     }
-    usleep(1100000); /* the last one was answered long ago */
+    let_pass_ms(1100); /* the last one was answered long ago */
     KEPT(shutdown(fd, SHUT_RDWR));
     MUST(fclose(in) == 0);
 }

@@ -10,9 +10,12 @@
 #include "sock.h"
 
 #include <dlfcn.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
+#include <sys/syscall.h>
 
 static int fd;
 
@@ -26,7 +29,7 @@ static void *read_late(void *unused)
 
 int main(int argc, char **argv)
 {
-    atomic_bool *linger = dlsym(RTLD_DEFAULT, "linger");
+    atomic_uint *linger = dlsym(RTLD_DEFAULT, "linger");
     atomic_uint *lingering = dlsym(RTLD_DEFAULT, "lingering");
     unsigned port = (unsigned)atoi(argv[1]), rounds = (unsigned)atoi(argv[2]);
 
@@ -35,7 +38,7 @@ int main(int argc, char **argv)
         pthread_t reader;
         int old = fd = connected(port);
         call_on(fd, port, "old");
-        *linger = true;
+        *linger = 1;
         MUST(pthread_create(&reader, NULL, read_late, NULL) == 0);
         KEPT(shutdown(fd, SHUT_WR)); /* the server ends it then */
         while (*lingering == i)
@@ -44,7 +47,8 @@ int main(int argc, char **argv)
         fd = connected(port);
         MUST(fd == old);
         post(fd, port, "m");
-        *linger = false;
+        *linger = 0;
+        syscall(SYS_futex, linger, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
         MUST(pthread_join(reader, NULL) == 0);
         int status = read_status(fd);
         MUST(status == 200, "but %d", status);

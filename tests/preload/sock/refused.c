@@ -7,9 +7,11 @@
  * the library has to refuse. Prints all that is read of it; the stream has to end behind.
  */
 #include "sock.h"
+#include "waiting.h"
 
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/select.h>
 #include <sys/sendfile.h>
@@ -465,19 +467,11 @@ static _Atomic pid_t reader;
 
 static void await_sleep(void)
 {
-    char path[64], text[256];
     int64_t end = now_ms() + BOUND_S * 1000;
 
-    for (int asleep = 0; asleep < 20;) {
+    while (!reader || !sleeps_for_bytes(reader)) {
         MUST(now_ms() < end);
-        usleep(1000);
-        if (!reader)
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%d/stat", reader);
-        FILE *file = fopen(path, "r");
-        MUST(file && fgets(text, sizeof text, file));
-        fclose(file);
-        asleep = strstr(text, ") S ") ? asleep + 1 : 0;
+        sched_yield();
     }
 }
 

@@ -6,6 +6,7 @@
  * COUNT: rounds of each thread. Prints "fine" and how many calls of "m" went well.
  */
 #include "sock.h"
+#include "waiting.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -131,24 +132,33 @@ static void *use_and_close(void *number)
     return NULL;
 }
 
+static _Atomic pid_t waiter;
+
 /* A thread that waits for an answer which never comes. */
 static void *wait_for_nothing(void *connection)
 {
     char text[512];
 
+    waiter = gettid();
     return (void *)(intptr_t)read(*(int *)connection, text, sizeof text);
 }
 
-/* Its request lacks the last byte. */
-static int half_asked(pthread_t *thread)
+/* Its request lacks the last byte. The thread is in its read in every other pair of rounds, else
+ * maybe before it: both have to do. */
+static int half_asked(pthread_t *thread, unsigned round)
 {
     static int fd;
     char text[512];
 
     fd = connected(port);
     write_all(fd, text, request_for(text, port, "m") - 1);
+    int64_t end = now_ms() + BOUND_S * 1000;
+    waiter = 0;
     MUST(pthread_create(thread, NULL, wait_for_nothing, &fd) == 0);
-    usleep(5000); /* before its read or in it: both have to do */
+    while (round % 4 < 2 && (!waiter || !sleeps_for_bytes(waiter))) {
+        MUST(now_ms() < end);
+        sched_yield();
+    }
     return fd;
 }
 
@@ -158,7 +168,7 @@ static void woken(void)
     for (unsigned i = 0; i < rounds; i++) {
         pthread_t thread;
         void *result = NULL;
-        int fd = half_asked(&thread);
+        int fd = half_asked(&thread, i);
         KEPT(shutdown(fd, i % 2 ? SHUT_RD : SHUT_RDWR));
         MUST(pthread_join(thread, &result) == 0 && (intptr_t)result <= 0);
         KEPT(close(fd));
@@ -173,7 +183,7 @@ static void cancelled(void)
     for (unsigned i = 0; i < rounds; i++) {
         pthread_t thread;
         void *result = NULL;
-        int fd = half_asked(&thread);
+        int fd = half_asked(&thread, i);
         MUST(pthread_cancel(thread) == 0);
         MUST(pthread_join(thread, &result) == 0 && result == PTHREAD_CANCELED);
         KEPT(close(fd));

@@ -297,13 +297,13 @@ static void by_bio(void)
     snprintf(place, sizeof place, "127.0.0.1:%u", port);
     BIO_set_conn_hostname(bio, place);
     BIO_set_nbio(bio, 1);
-    for (int i = 0; BIO_do_connect(bio) <= 0; i++)
-        MUST(BIO_should_retry(bio) && i < 10000 && usleep(1000) == 0);
+    while (BIO_do_connect(bio) <= 0)
+        MUST(BIO_should_retry(bio) && BIO_wait(bio, time(NULL) + BOUND_S, 0) == 1);
     size_t length = request_of(text, "m", 0);
     MUST(BIO_write(bio, text, (int)length) == (int)length);
-    for (int i = 0; !is_whole(text, have); i++) {
+    while (!is_whole(text, have)) {
         int count = BIO_read(bio, text + have, (int)(sizeof text - 1 - have));
-        MUST((count > 0 || BIO_should_retry(bio)) && i < 10000 && usleep(1000) == 0);
+        MUST(count > 0 || (BIO_should_retry(bio) && BIO_wait(bio, time(NULL) + BOUND_S, 0) == 1));
         have += count > 0 ? (size_t)count : 0;
     }
     told(status_of(text));

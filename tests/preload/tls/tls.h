@@ -6,11 +6,13 @@
 #define BREAKER_TESTS_TLS_H
 
 #include "sock.h"
+#include "waiting.h"
 
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 
 static SSL_CTX *context;
 static unsigned port;
@@ -118,14 +120,8 @@ static inline bool sleeps_in_read(void)
     bool found = false;
 
     while ((task = readdir(tasks))) {
-        char path[300], text[64] = "";
-        if (atoi(task->d_name) == 0 || atoi(task->d_name) == getpid())
-            continue;
-        snprintf(path, sizeof path, "/proc/self/task/%s/syscall", task->d_name);
-        int fd = open(path, O_RDONLY);
-        found = found ||
-                (fd >= 0 && read(fd, text, sizeof text - 1) > 0 && strncmp(text, "0 ", 2) == 0);
-        close(fd);
+        pid_t thread = atoi(task->d_name);
+        found = found || (thread > 0 && thread != getpid() && sleeps_in(thread) == SYS_read);
     }
     closedir(tasks);
     return found;
@@ -137,7 +133,7 @@ static inline void wait_for_reader(void)
 
     while (!sleeps_in_read()) {
         MUST(now_ms() < end);
-        usleep(1000);
+        sched_yield();
     }
 }
 
