@@ -29,9 +29,8 @@ BASE     := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sect
             $(WARNINGS) $(SANFLAGS)
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.
-# A fortified libc header defines what we define. real.c reads program headers behind the linker's symbol
-# of the file header, which has a type and a size. utlist.h asserts, which would end the program.
-PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE -DNDEBUG $(if $(findstring undefined,$(SANITIZE)),-fno-sanitize=object-size)
+# A fortified libc header defines what we define. utlist.h asserts, which would end the program.
+PRELOAD_FLAGS := -fexceptions -U_FORTIFY_SOURCE -DNDEBUG
 # glibc's argp reads argp_program_version of the program: it must be visible to it.
 CLI_FLAGS     := -fvisibility=default
 # Written as -l: so that the static archive is taken where a distribution ships both.
@@ -132,7 +131,7 @@ $(BUILD)/tests/bench/bench_decision: BENCH_LIBS := -lhiredis
 FUZZ_FLAGS := -O1 -g -std=gnu11 $(WARNINGS) -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 $(BUILD)/fuzzed/%.o: %.c Makefile
 	@mkdir -p $(@D)
-	clang $(CPPFLAGS) $(FUZZ_FLAGS) $(if $(filter %/distance.c,$<),,-fsanitize=fuzzer-no-link) $(if $(filter preload/%,$<),-fno-sanitize=object-size) -MMD -MP -c -o $@ $<
+	clang $(CPPFLAGS) $(FUZZ_FLAGS) $(if $(filter %/distance.c,$<),,-fsanitize=fuzzer-no-link) -MMD -MP -c -o $@ $<
 
 $(BUILD)/libfuzzed.a: $(patsubst %.c,$(BUILD)/fuzzed/%.o,$(FUZZED_SRC))
 	@rm -f $@
@@ -310,7 +309,7 @@ check-analyzers:
 COVERAGE   := $(abspath $(BUILD))/coverage
 COVERED_BY ?= tests
 # They count what a program calls, runs or maps, or name what the library exports.
-UNCOUNTED  := $(addprefix --ignore=tests/,$(addprefix preload/test_,cost.py pair_cost.py sock_cost.py tls_cost.py) cli/test_bench.py) \
+UNCOUNTED  := $(addprefix --ignore=tests/,$(addprefix preload/test_,cost.py pair_cost.py sock_cost.py start_cost.py tls_cost.py) cli/test_bench.py) \
               --deselect='tests/preload/loader/test_loader.py::test_checks_of_the_library_pass[check-exports]'
 COVERAGE_PYTEST = BREAKER_BUILD=$(COVERAGE) $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS)
 # valgrind does not read what clang writes by default.

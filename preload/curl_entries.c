@@ -158,29 +158,34 @@ static bool passes(real_t real)
 /* --- by name, for the dlsym hook ----------------------------------------------------------------
  */
 
-struct entry {
-    const char *name;
-    void *address[FLAVOUR_COUNT];
-};
-
-#define ADDRESSES(name)                                                                            \
-    {"curl_" #name,                                                                                \
-     {(void *)entry_##name##_openssl4, (void *)entry_##name##_gnutls3,                             \
-      (void *)entry_##name##_nss3, (void *)entry_##name##_curl4, (void *)entry_##name##_multissl4, \
-      (void *)entry_##name##_mbedtls4, (void *)entry_##name##_wolfssl4,                            \
-      (void *)entry_##name##_gnutls4, (void *)entry_##name##_rustls4,                              \
-      (void *)entry_##name##_plain}},
-
-static const struct entry entries[] = {
-#define CURL_HOOK(type, name, parameters, arguments)            ADDRESSES(name)
-#define CURL_HOOK_VARIADIC(type, name, first_type, second_type) ADDRESSES(name)
-#include "hooks.def"
-};
+/* Code and no table, whose hundreds of addresses the loader would have to relocate in each process
+ * that starts. */
+#define ADDRESS(name, flavour)                                                                     \
+    case FLAVOUR_##flavour:                                                                        \
+        return (void *)entry_##name##_##flavour;
+#define ADDRESSES(name_)                                                                           \
+    if (strcmp(name, "curl_" #name_) == 0)                                                         \
+        switch (flavour) {                                                                         \
+            ADDRESS(name_, openssl4)                                                               \
+            ADDRESS(name_, gnutls3)                                                                \
+            ADDRESS(name_, nss3)                                                                   \
+            ADDRESS(name_, curl4)                                                                  \
+            ADDRESS(name_, multissl4)                                                              \
+            ADDRESS(name_, mbedtls4)                                                               \
+            ADDRESS(name_, wolfssl4)                                                               \
+            ADDRESS(name_, gnutls4)                                                                \
+            ADDRESS(name_, rustls4)                                                                \
+            ADDRESS(name_, plain)                                                                  \
+        case FLAVOUR_COUNT:                                                                        \
+            return NULL;                                                                           \
+        }
 
 void *curl_entry(const char *name, enum curl_flavour flavour)
 {
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        if (strcmp(entries[i].name, name) == 0)
-            return entries[i].address[flavour];
+    if (strncmp(name, "curl_", 5) != 0)
+        return NULL;
+#define CURL_HOOK(type, name, parameters, arguments)            ADDRESSES(name)
+#define CURL_HOOK_VARIADIC(type, name, first_type, second_type) ADDRESSES(name)
+#include "hooks.def"
     return NULL;
 }

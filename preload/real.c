@@ -23,19 +23,16 @@ static const struct {
         [FLAVOUR_plain] = {NULL, "libcurl.so.4"},
 };
 
-/* The linker's: where our own file is mapped. Hidden, or it would be exported. */
+/* The linker's: where our own file is mapped, and where what it maps ends. Hidden, or they would be
+ * exported. */
 extern const ElfW(Ehdr) __ehdr_start __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
 
 bool real_is_ours(const void *address)
 {
-    const char *base = (const char *)&__ehdr_start;
-    const ElfW(Phdr) *segments = (const void *)(base + __ehdr_start.e_phoff);
+    uintptr_t base = (uintptr_t)&__ehdr_start;
 
-    for (unsigned i = 0; i < __ehdr_start.e_phnum; i++)
-        if (segments[i].p_type == PT_LOAD &&
-            (uintptr_t)address - (uintptr_t)(base + segments[i].p_vaddr) < segments[i].p_memsz)
-            return true;
-    return false;
+    return (uintptr_t)address - base < (uintptr_t)_end - base;
 }
 
 /* --- the places to look ------------------------------------------------------------------------

@@ -13,6 +13,7 @@
 #include "real_raw.h"
 
 #include <dlfcn.h>
+#include <string.h>
 
 struct real_sock real_sock_found = {
 #define X(type, name, parameters) .name = raw_##name,
@@ -20,25 +21,29 @@ struct real_sock real_sock_found = {
 #undef X
 };
 
-/* Where libc lacks one nobody is linked to it, and the system call serves whoever calls it anyway.
- */
-#define X(type, name, parameters)                                                                  \
-    static void find_##name(void)                                                                  \
-    {                                                                                              \
-        void *found = real_next(#name);                                                            \
-        if (!found)                                                                                \
-            found = real_libc_dlsym()(RTLD_NEXT, #name);                                           \
-        if (found && !real_is_ours(found))                                                         \
-            __atomic_store_n(&real_sock_found.name, (type(*) parameters)found, __ATOMIC_RELAXED);  \
-    }
-REAL_SOCK(X)
-#undef X
-
-static void find_all(void)
-{
-#define X(type, name, parameters) find_##name();
+/* Their names, in the order of the members. One text, since the loader would have to relocate the
+ * address of each. */
+static const char names[] =
+#define X(type, name, parameters) #name "\0"
     REAL_SOCK(X)
 #undef X
+    ;
+_Static_assert(sizeof(struct real_sock) % sizeof(void *) == 0,
+               "struct real_sock holds addresses alone");
+
+/* Where libc lacks one nobody is linked to it, and the system call serves whoever calls it anyway.
+ */
+static void find_all(void)
+{
+    void **member = (void **)&real_sock_found;
+
+    for (const char *name = names; *name; name += strlen(name) + 1, member++) {
+        void *found = real_next(name);
+        if (!found)
+            found = real_libc_dlsym()(RTLD_NEXT, name);
+        if (found && !real_is_ours(found))
+            __atomic_store_n(member, found, __ATOMIC_RELAXED);
+    }
 }
 
 /* Told by what no libcurl has: the version nodes of several TLS libraries. */

@@ -264,18 +264,19 @@ ssize_t SSL_sendfile(SSL *ssl, int fd, off_t offset, size_t size, int flags)
 /* --- by name, for the dlsym hook ----------------------------------------------------------------
  */
 
+/* The same functions under names that are ours alone: of an exported one the loader would look up
+ * who has it, in each process that starts. */
+#define TLS_HOOK(type, name, parameters)                                                           \
+    extern __typeof__(SSL_##name) own_##name                                                       \
+        __attribute__((alias("SSL_" #name), visibility("hidden")));
+#include "hooks.def"
+
+/* No table, whose addresses the loader would have to relocate. */
 void *tls_entry(const char *name)
 {
-    static const struct {
-        const char *name;
-        void *address;
-    } entries[] = {
-#define TLS_HOOK(type, name, parameters) {"SSL_" #name, (void *)SSL_##name},
+#define TLS_HOOK(type, name_, parameters)                                                          \
+    if (strcmp(name, "SSL_" #name_) == 0)                                                          \
+        return (void *)own_##name_;
 #include "hooks.def"
-    };
-
-    for (size_t i = 0; i < sizeof entries / sizeof *entries; i++)
-        if (strcmp(entries[i].name, name) == 0)
-            return entries[i].address;
     return NULL;
 }
