@@ -40,11 +40,16 @@ static _Atomic uint64_t config_looked;
 static _Atomic uint64_t suspended_known;
 static _Atomic unsigned epoch;
 
+unsigned process_begin_epoch(void)
+{
+    return atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed) + 1;
+}
+
 static void child_after_fork(void)
 {
     /* The thread that held it does not exist here; what it guards is published whole or not. */
     pthread_mutex_init(&loading, NULL);
-    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
+    process_begin_epoch();
 }
 
 char process_path_buf[PROCESS_PATH_SIZE];
@@ -62,7 +67,7 @@ static __thread bool at_it __attribute__((tls_model("initial-exec")));
 
 static bool begin_loading(int *state)
 {
-    if (at_it)
+    if (at_it || process_fenced())
         return false;
     pthread_once(&atfork_once, register_atfork);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, state);
@@ -134,7 +139,7 @@ void process_log(const struct config *config, const struct log_event *event)
 {
     const char *path = config ? config_log_path(config) : "";
 
-    if (*path)
+    if (*path && !process_fenced())
         log_write(path, event, process_clock->wall_ms());
 }
 

@@ -20,6 +20,7 @@
 #include "config/config.h"
 #include "table/table.h"
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -42,8 +43,23 @@ const struct table *process_table(const struct config *config, uint64_t now);
  * that process_table() was asked for. */
 const struct table *process_table_recheck(const struct config *config, uint64_t now);
 
-/* Moves in the child of each fork: a ticket of another epoch belongs to the parent. */
+/* Moves in the child of each fork: a ticket of another epoch belongs to the parent. And when the
+ * process is fenced in: what was admitted before is to be handed back, and no more. */
 unsigned process_epoch(void);
+
+/* process_fence.c. Fences that are up, or about to be; relaxed: who goes by it is the thread that
+ * is fenced in, or one that shares its filter, which the kernel orders. From the first on nothing
+ * is loaded or written to the log, and the clocks stand still: no function makes a system call. */
+extern atomic_uint process_fences;
+static inline bool process_fenced(void)
+{
+    return atomic_load_explicit(&process_fences, memory_order_relaxed) > 0;
+}
+void process_fence(void);
+void process_unfence(void);
+/* Did the present epoch begin with a fence, and `epoch` end there? */
+bool process_was_fenced(unsigned epoch);
+unsigned process_begin_epoch(void);
 
 /* Total time that the machine was suspended as known at the last look, ns; and now, freshly read
  * (two clocks). Their difference tells of a suspend in between. */

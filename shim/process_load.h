@@ -10,7 +10,8 @@
 #include "process.h"
 
 /* *state is what process_leave_loading() is to be given. False: this thread is at it itself,
- * further down, and there is nothing to leave: a signal handler makes do with what there is. */
+ * further down, and there is nothing to leave: a signal handler makes do with what there is. So
+ * does a process that is fenced in. */
 bool process_enter_loading(int *state);
 /* False too when somebody else is at it. */
 bool process_try_loading(int *state);

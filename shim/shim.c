@@ -14,7 +14,22 @@ void shim_capture_environment(void)
 
 bool shim_disabled(void)
 {
-    return process_disabled();
+    return process_disabled() || process_fenced();
+}
+
+void shim_fence(void)
+{
+    process_fence();
+}
+
+void shim_unfence(void)
+{
+    process_unfence();
+}
+
+bool shim_fenced(void)
+{
+    return process_fenced();
 }
 
 void shim_set_clock(const struct clock_ops *ops)
@@ -174,7 +189,7 @@ static const struct config *begin_open(struct shim_call *shim_call)
     call->credential_known = false;
     call->credential = 0;
     call->timeout_ticks = 0;
-    if (process_disabled())
+    if (process_disabled() || process_fenced())
         return NULL;
     call->admitted_ns = process_clock->boot_ns();
     return process_config(call->admitted_ns);

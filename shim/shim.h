@@ -46,8 +46,17 @@
  * other function calls it when none did. Opens nothing, allocates nothing. Idempotent. */
 void shim_capture_environment(void);
 
-/* BREAKER_DISABLED=1, or a set-uid process (AT_SECURE): the hooks pass everything. */
+/* BREAKER_DISABLED=1, a set-uid process (AT_SECURE), or one that is fenced in: the hooks pass
+ * everything. */
 bool shim_disabled(void);
+
+/* The program is about to give up system calls (seccomp), and may be ended for one: from here on no
+ * function makes any, or reads a clock. Nothing is opened any more; what is admitted is neutral
+ * whatever becomes of it, and is handed back where it ends. In children, too. Async-signal-safe. */
+void shim_fence(void);
+/* It came to nothing: takes back one shim_fence(). What was admitted before it stays neutral. */
+void shim_unfence(void);
+bool shim_fenced(void);
 
 /* For tests and benches: other clocks; NULL = the system's. Not thread-safe. */
 void shim_set_clock(const struct clock_ops *ops);

@@ -140,7 +140,7 @@ unsigned shim_fallbacks_wanted(struct span host, uint16_t port, struct span *nam
     char text[ROUTE_HOST_MAX];
     struct span key = span_of(text, url_host_key(host, port ? port : 443, text, sizeof text)), name;
 
-    if (key.len == 0 || process_disabled() || !(wanted.config = process_config(now)) ||
+    if (key.len == 0 || shim_disabled() || !(wanted.config = process_config(now)) ||
         !(port ? name_of_key(wanted.config, key, &name) : any_address(wanted.config, key)))
         return 0;
     const struct table *table = process_table(wanted.config, now);

@@ -132,9 +132,11 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
 
     if (call->state != CALL_ADMITTED)
         return;
+    if (call->epoch != process_epoch()) {
+        shim_drop(shim_call); /* admitted before a fork: the parent settles it; or before a fence */
+        return;
+    }
     call->state = CALL_IDLE;
-    if (call->epoch != process_epoch())
-        return; /* admitted before a fork: the parent settles it */
     struct outcome outcome;
     judge(call, end, &outcome);
     call_park(call, end, &outcome);
@@ -169,7 +171,8 @@ void shim_drop(struct shim_call *shim_call)
 {
     struct call *call = call_of(shim_call);
 
-    if (call->state == CALL_ADMITTED && call->epoch == process_epoch()) {
+    if (call->state == CALL_ADMITTED &&
+        (call->epoch == process_epoch() || process_was_fenced(call->epoch))) {
         uint64_t now = process_clock->boot_ns();
         call_return_side(&call->host, now);
         call_return_side(&call->model, now);

@@ -31,6 +31,12 @@ void clock_ask(clock_function *function);
 /* The version of libc's symbol, for dlvsym(): with it no other preload's is found. */
 #define CLOCK_GLIBC "GLIBC_2.17"
 
+/* From here to clock_release() clock_system tells the time of this moment, and asks nobody: where
+ * the vDSO does not serve a clock it is a system call. Held anew, it goes on telling what it tells.
+ * Async-signal-safe. */
+void clock_hold(void);
+void clock_release(void);
+
 /* Has so long passed since? `since` may be another thread's, just ahead of `now`. */
 static inline bool clock_has_passed(uint64_t since, uint64_t now, uint64_t ns)
 {
