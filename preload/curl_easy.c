@@ -14,7 +14,7 @@ CURL *hook_easy_init(real_t real)
 {
     CURL *handle = real->easy_init();
 
-    if (handle)
+    if (handle && !shim_fenced())
         GUARD_ERRNO(easymap_add_easy(handle, real)); /* without memory it runs uncovered */
     return handle;
 }

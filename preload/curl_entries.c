@@ -22,10 +22,11 @@ static inline real_t library_for(enum curl_flavour flavour, const void *handle, 
     return real ? real : real_curl(flavour, caller);
 }
 
-/* Another libbreaker decides, or nothing is to be done. */
+/* Another libbreaker decides, or nothing is to be done. In a fence there is: what was put into a
+ * handle for a call under way is taken out again at its end. */
 static bool passes(real_t real)
 {
-    return real->is_breaker || shim_disabled();
+    return real->is_breaker || (shim_disabled() && !shim_fenced());
 }
 
 /* What libcurl returns when its set-up failed. */

@@ -168,6 +168,14 @@ struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, stru
     return node;
 }
 
+void easymap_drop_calls(void)
+{
+    for (unsigned i = 0; i < SHARDS; i++)
+        for (const struct node *node = shards[i].nodes; node; node = node->hh.next)
+            if (node->is.kind == EASYMAP_EASY)
+                shim_drop(((struct easy *)node->is.what)->active);
+}
+
 /* Forgets the nodes of `root`, or all of the handle when it is NULL. */
 static void remove_mimes(struct easy *easy, const struct mime_node *root)
 {

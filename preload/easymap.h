@@ -190,6 +190,9 @@ struct mime_node *easymap_add_mime(const void *key, struct mime_node *root, stru
 /* Called by the constructor, while there is one thread; otherwise with the first handle. */
 void easymap_prepare(void);
 
+/* Hands back what the calls under way hold. Only while there is one thread. */
+void easymap_drop_calls(void);
+
 void easymap_remove_easy(struct easy *easy);    /* and its mimes; frees */
 void easymap_remove_multi(struct multi *multi); /* frees */
 void easymap_remove_mime(const void *mime);     /* with its parts */

@@ -2,6 +2,7 @@
 
 #include "guard.h"
 #include "real.h"
+#include "shim.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -103,6 +104,7 @@ void fdmap_adopt(void)
     for (unsigned i = 0; i * FDMAP_CHUNK < end; i++)
         atomic_store_explicit(&fdmap_chunks[i], NULL, memory_order_relaxed);
     atomic_store_explicit(&fdmap_end, 0, memory_order_relaxed);
-    atomic_store_explicit(&owner, own_process(), memory_order_relaxed);
+    if (!shim_fenced()) /* a system call; and nothing will be tracked */
+        atomic_store_explicit(&owner, own_process(), memory_order_relaxed);
     fdmap_doubt = FDMAP_SURE;
 }

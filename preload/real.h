@@ -119,6 +119,7 @@ freeaddrinfo_function *real_freeaddrinfo(void);
     X(int, _Fork, (void))                                                                          \
     X(int, clone,                                                                                  \
       (void *function, void *stack, long flags, void *argument, long a, long b, long c))           \
+    X(int, prctl, (int option, long a, long b, long c, long d))                                    \
     X(long, syscall, (long number, long a, long b, long c, long d, long e, long f))                \
     X(ssize_t, write, (int fd, const void *buf, size_t size))                                      \
     X(ssize_t, writev, (int fd, const struct iovec *parts, int count))                             \

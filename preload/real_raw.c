@@ -68,6 +68,7 @@ RAW(int, close_range, (unsigned first, unsigned last, int flags), SYS_close_rang
     flags, 0, 0, 0)
 RAW(int, shutdown, (int fd, int how), SYS_shutdown, fd, how, 0, 0, 0, 0)
 RAW(int, dup, (int fd), SYS_dup, fd, 0, 0, 0, 0, 0)
+RAW(int, prctl, (int option, long a, long b, long c, long d), SYS_prctl, option, a, b, c, d, 0)
 RAW(int, dup3, (int from, int to, int flags), SYS_dup3, from, to, flags, 0, 0, 0)
 RAW(ssize_t, write, (int fd, const void *buf, size_t size), SYS_write, fd, buf, size, 0, 0, 0)
 RAW(ssize_t, writev, (int fd, const struct iovec *parts, int count), SYS_writev, fd, parts, count,

@@ -308,17 +308,27 @@ void sock_attempt_failed(struct sock_conn *conn, const struct call_end *end, boo
         shim_drop(&conn->host); /* what is not the attempt's by now */
 }
 
-void sock_attempt_finish(void)
+static void end_all(void end(struct attempt *attempt))
 {
     if (atomic_load_explicit(&in_use, memory_order_relaxed) == 0 || !sock_enter())
         return;
     if (sock_lock(&lock)) {
         for (unsigned i = 0; i < ATTEMPTS; i++)
             if (attempts[i].used_ns != 0)
-                give_up(&attempts[i]);
+                end(&attempts[i]);
         sock_unlock(&lock);
     }
     sock_leave();
+}
+
+void sock_attempt_finish(void)
+{
+    end_all(give_up);
+}
+
+void sock_attempt_drop(void)
+{
+    end_all(release);
 }
 
 void sock_attempt_abandon(void)

@@ -34,6 +34,9 @@ void sock_attempt_failed(struct sock_conn *conn, const struct call_end *end, boo
 /* At exit: attempts that went no further. */
 void sock_attempt_finish(void);
 
+/* Before a fence: nothing becomes of those that are under way. */
+void sock_attempt_drop(void);
+
 /* In the child of a fork. */
 void sock_attempt_abandon(void);
 

@@ -8,6 +8,7 @@
 #include "guard.h"
 #include "real.h"
 #include "sock_conn.h"
+#include "sock_fence.h"
 #include "tail.h"
 
 #include <linux/close_range.h>
@@ -71,6 +72,8 @@ TAIL_FUNCTION long sock_syscall(long number, long a, long b, long c, long d, lon
         note_syscall(number, a, b, c);
     else if (__builtin_expect(makes_a_child(number), 0))
         note_child(number, a);
+    else if (__builtin_expect(sock_fence_may_be(number, a), 0))
+        TAIL_RETURN(sock_fence_syscall(number, a, b, c, d, e, f));
     TAIL_RETURN(real_sock()->syscall(number, a, b, c, d, e, f));
 }
 

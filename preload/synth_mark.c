@@ -1,5 +1,7 @@
 #include "synth_mark.h"
 
+#include "shim.h"
+
 #include <stdatomic.h>
 #include <stdint.h>
 #include <sys/syscall.h>
@@ -46,7 +48,7 @@ bool synth_mark_set(int fd)
 
 bool synth_mark_take(int fd)
 {
-    if (atomic_load_explicit(&mark_count, memory_order_relaxed) == 0 || fd < 0)
+    if (atomic_load_explicit(&mark_count, memory_order_relaxed) == 0 || fd < 0 || shim_fenced())
         return false;
     uint64_t mark = own_process() | (uint32_t)(fd + 1);
     for (unsigned i = 0; i < MARKS; i++)

@@ -1,5 +1,7 @@
 #include "synth_pair.h"
 
+#include "shim.h"
+
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -77,6 +79,8 @@ static bool make(struct synth_pair *pair)
 
 void synth_pair_close(const struct synth_pair *pair)
 {
+    if (shim_fenced())
+        return;
     if (still(pair->near, pair->near_inode))
         close(pair->near);
     if (still(pair->far, pair->far_inode))
@@ -106,6 +110,8 @@ static bool has_unread(int fd)
 
 bool synth_pair_take(struct synth_pair *pair)
 {
+    if (shim_fenced())
+        return false;
     for (struct place *place = shelf; place < shelf + SYNTH_PAIRS_KEPT; place++) {
         if (!enter(place, PLACE_FULL))
             continue;
@@ -121,7 +127,7 @@ bool synth_pair_take(struct synth_pair *pair)
 
 void synth_pair_give(const struct synth_pair *pair)
 {
-    if (drain(pair->far) && !has_unread(pair->near))
+    if (!shim_fenced() && drain(pair->far) && !has_unread(pair->near))
         for (struct place *place = shelf; place < shelf + SYNTH_PAIRS_KEPT; place++)
             if (enter(place, PLACE_EMPTY)) {
                 place->pair = *pair;

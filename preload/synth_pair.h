@@ -24,6 +24,8 @@ struct synth_pair {
     pid_t owner;
 };
 
+/* In a process that is fenced in (shim_fence) none is to be had, and none is closed any more. */
+
 /* A kept pair, or a new one; nothing is to be read from it. False: no descriptors. */
 bool synth_pair_take(struct synth_pair *pair);
 

@@ -24,6 +24,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/sendfile.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -62,6 +63,7 @@ extern ssize_t __recvfrom_chk(int fd, void *buffer, size_t count, size_t size, i
     F(fcntl)                                                                                       \
     F(fcntl64)                                                                                     \
     F(syscall)                                                                                     \
+    F(prctl)                                                                                       \
     F(connect)                                                                                     \
     F(shutdown)                                                                                    \
     F(getsockopt)                                                                                  \
@@ -209,6 +211,7 @@ static bool there_and_back(const struct functions *f, int from, int to)
     W(close_range, "close_range", f->close_range(1000000, ~0U, 0) == 0)                            \
     W(closefrom, "closefrom", (f->closefrom(1000000), true))                                       \
     W(syscall, "syscall", f->syscall(SYS_getppid) >= 0)                                            \
+    W(prctl, "prctl", f->prctl(PR_GET_DUMPABLE) >= 0)                                              \
     W(dup_syscall_close, "dup syscall", f->syscall(SYS_close, f->dup(null)) == 0)                  \
     W(connect_unix, "connect", connect_unix(f))                                                    \
     W(shutdown_unix, "shutdown", f->shutdown(alone, SHUT_RD) == 0)                                 \

@@ -120,6 +120,16 @@ static void body_who_goes_no_further(void)
     CHECK(totals().failure == 3);
 }
 
+/* Nothing becomes of those that are under way. */
+static void body_a_fence(void)
+{
+    refuse(connect_to(0, 0));
+    sock_attempt_drop();
+    advance(1);
+    sock_attempt_finish();
+    CHECK(totals().failure == 0);
+}
+
 /* The second address takes long: the attempt goes on as long as it does. */
 static void body_a_long_walk_goes_on(void)
 {
@@ -252,6 +262,15 @@ static void body_two_grants(void)
     CHECK(!is_open());
 }
 
+static void body_a_grant_before_a_fence(void)
+{
+    open_it();
+    fail_as(connect_to(0, 0), END_LOCAL, 0.001, false);
+    CHECK(is_open()); /* it is the attempt's, which may go on */
+    sock_attempt_drop();
+    CHECK(!is_open() && totals().failure == 5);
+}
+
 static void body_a_grant_in_vain(void)
 {
     open_it();
@@ -274,6 +293,8 @@ IN_CHILD(a_walk_in_vain_is_one_failure, "")
 IN_CHILD(a_walk_that_arrives_is_none, "")
 IN_CHILD(many_at_once, "")
 IN_CHILD(who_goes_no_further, "")
+IN_CHILD(a_fence, "")
+IN_CHILD(a_grant_before_a_fence, "")
 IN_CHILD(a_long_walk_goes_on, "")
 IN_CHILD(looks_at_the_clock_cross, "")
 IN_CHILD(addresses_given_up_early, "")
@@ -291,6 +312,8 @@ int main(void)
         cmocka_unit_test(test_a_walk_that_arrives_is_none),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_who_goes_no_further),
+        cmocka_unit_test(test_a_fence),
+        cmocka_unit_test(test_a_grant_before_a_fence),
         cmocka_unit_test(test_a_long_walk_goes_on),
         cmocka_unit_test(test_looks_at_the_clock_cross),
         cmocka_unit_test(test_addresses_given_up_early),
