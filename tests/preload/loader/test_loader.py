@@ -189,7 +189,7 @@ FLAVOURS = [(compiler, flags) for compiler in ("gcc", "clang")
 def test_tail_jumps_in_every_flavour(compiler, flags, workshop):
     folder, top = workshop.folder(), HERE.parents[2]
     made = []
-    for name in ("dl_open", "dl_sym", "sock_syscall"):
+    for name in ("dl_open", "dl_sym", "sock_fence", "sock_syscall"):
         made.append(folder / f"{name}.o")
         workshop.compile(made[-1], "-std=gnu11", "-fPIC", "-fvisibility=hidden", "-fexceptions", f"-I{top}/shim",
                          f"-I{top}/preload", "-c", top / "preload" / f"{name}.c", *flags.split(), compiler=compiler)
