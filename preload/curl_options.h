@@ -105,6 +105,7 @@ enum shadow_index {
 #undef SHADOW
         SHADOW_COUNT
 };
+#define SHADOW_WORDS ((SHADOW_COUNT + 63) / 64)
 
 struct shadow_value {
     union {
@@ -121,7 +122,8 @@ enum body_source { BODY_NONE, BODY_FIELDS, BODY_READ, BODY_MIME, BODY_FORM };
 
 struct curl_options {
     struct shadow_value value[SHADOW_COUNT];
-    unsigned overridden; /* how many of them are, or are guarded */
+    unsigned overridden;           /* how many of them are, or are guarded */
+    uint64_t marked[SHADOW_WORDS]; /* which, one bit each: no other is looked at */
     /* The request as libcurl derives it, option by option in the application's order. */
     enum {
         REQUEST_GET,

@@ -4,6 +4,7 @@
 #include "curl_options_parts.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* libcurl's default where it is not 0 or NULL. */
 static void *default_of(enum shadow_index index)
@@ -31,6 +32,27 @@ static void *default_of(enum shadow_index index)
     }
 }
 
+static void mark(struct curl_options *options, enum shadow_index index)
+{
+    options->marked[index / 64] |= UINT64_C(1) << index % 64;
+}
+
+/* The first marked one from `first` on; SHADOW_COUNT: none. */
+static unsigned next_marked(const struct curl_options *options, unsigned first)
+{
+    for (unsigned word = first / 64; word < SHADOW_WORDS; word++, first = word * 64) {
+        uint64_t left = options->marked[word] >> first % 64;
+        if (left)
+            return first + (unsigned)__builtin_ctzll(left);
+    }
+    return SHADOW_COUNT;
+}
+
+static bool is_overridden(const struct curl_options *options, enum shadow_index index)
+{
+    return (options->marked[index / 64] >> index % 64 & 1) && options->value[index].overridden;
+}
+
 void curl_options_override(struct curl_options *options, real_t real, CURL *easy,
                            enum shadow_index index, void *value)
 {
@@ -38,6 +60,7 @@ void curl_options_override(struct curl_options *options, real_t real, CURL *easy
         return;
     options->overridden += !options->value[index].overridden && !options->value[index].guarded;
     options->value[index].overridden = true;
+    mark(options, index);
 }
 
 void curl_options_guard(struct curl_options *options, enum shadow_index index)
@@ -46,6 +69,7 @@ void curl_options_guard(struct curl_options *options, enum shadow_index index)
 
     options->overridden += !value->overridden && !value->guarded;
     value->guarded = true;
+    mark(options, index);
 }
 
 void curl_options_neutralise(struct curl_options *options, real_t real, CURL *easy,
@@ -104,13 +128,15 @@ static void put_back_method(const struct curl_options *options, real_t real, CUR
 static void put_back_shared(const struct curl_options *options, real_t real, CURL *easy)
 {
     const struct shadow_value *value = options->value;
-    bool protocols = value[SHADOW_PROTOCOLS].overridden || value[SHADOW_PROTOCOLS_STR].overridden;
+    bool protocols =
+        is_overridden(options, SHADOW_PROTOCOLS) || is_overridden(options, SHADOW_PROTOCOLS_STR);
 
     if (protocols && value[SHADOW_PROTOCOLS].set && !options->protocols_by_name)
         put_back(options, real, easy, SHADOW_PROTOCOLS);
-    if (value[SHADOW_AWS_SIGV4].overridden && !options->auth_by_signature)
+    if (is_overridden(options, SHADOW_AWS_SIGV4) && !options->auth_by_signature)
         put_back(options, real, easy, SHADOW_HTTPAUTH);
-    if (value[SHADOW_ABSTRACT_UNIX_SOCKET].overridden && value[SHADOW_UNIX_SOCKET_PATH].pointer)
+    if (is_overridden(options, SHADOW_ABSTRACT_UNIX_SOCKET) &&
+        value[SHADOW_UNIX_SOCKET_PATH].pointer)
         put_back(options, real, easy, SHADOW_UNIX_SOCKET_PATH);
 }
 
@@ -118,10 +144,10 @@ void curl_options_restore_copy(const struct curl_options *options, real_t real, 
 {
     if (options->overridden == 0)
         return;
-    for (unsigned i = 0; i < SHADOW_COUNT; i++)
+    for (unsigned i = next_marked(options, 0); i < SHADOW_COUNT; i = next_marked(options, i + 1))
         if (options->value[i].overridden)
             put_back(options, real, copy, i);
-    if (options->value[SHADOW_POSTFIELDS].overridden)
+    if (is_overridden(options, SHADOW_POSTFIELDS))
         put_back_method(options, real, copy);
     put_back_shared(options, real, copy);
 }
@@ -129,8 +155,9 @@ void curl_options_restore_copy(const struct curl_options *options, real_t real, 
 void curl_options_restore_all(struct curl_options *options, real_t real, CURL *easy)
 {
     curl_options_restore_copy(options, real, easy);
-    for (unsigned i = 0; i < SHADOW_COUNT; i++)
+    for (unsigned i = next_marked(options, 0); i < SHADOW_COUNT; i = next_marked(options, i + 1))
         options->value[i].overridden = options->value[i].guarded = false;
+    memset(options->marked, 0, sizeof options->marked);
     options->overridden = 0;
 }
 
@@ -140,6 +167,7 @@ void curl_options_release(struct curl_options *options, enum shadow_index index)
 
     options->overridden -= value->overridden || value->guarded;
     value->overridden = value->guarded = false;
+    options->marked[index / 64] &= ~(UINT64_C(1) << index % 64);
 }
 
 void curl_options_put_back(struct curl_options *options, real_t real, CURL *easy,
