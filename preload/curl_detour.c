@@ -1,7 +1,5 @@
 #include "curl_detour.h"
 
-#include "curl_done.h"
-
 #include <stdlib.h>
 #include <string.h>
 
@@ -249,8 +247,6 @@ bool curl_detour_fail_over(struct easy *easy, CURLcode result)
     struct call_end end = curl_facts_end(easy, result);
     if (!goes_on(easy, &end))
         return false;
-    if (end.kind == END_HANDSHAKE && curl_done_fell_with_another(easy, result))
-        end.kind = END_LOCAL; /* counted already; it goes on for itself */
     shim_settle(easy->active, &end);
     if (curl_detour_is_going(easy))
         shim_detour_skip(&easy->detour->way, easy->real->easy_strerror(result));

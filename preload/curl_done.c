@@ -15,13 +15,14 @@
 
 #define AT_ONCE_NS 1000000000u
 
-bool curl_done_fell_with_another(struct easy *easy, CURLcode result)
+/* Transfers that fell with one connection (HTTP/2) are one failure: the first, asked about, tells
+ * of it. By their local port: those on a local socket have none, and count one by one. */
+static bool fell_with_another(struct easy *easy)
 {
     struct multi *multi = easy->multi;
-    long port = 0;
+    long port = curl_facts_long(easy, CURLINFO_LOCAL_PORT);
 
-    if (!multi || result == CURLE_OK ||
-        easy->real->easy_getinfo(easy->handle, CURLINFO_LOCAL_PORT, &port) != CURLE_OK || port <= 0)
+    if (!multi || port <= 0)
         return false;
     uint64_t now = clock_system.mono_ns();
     bool same = multi->broken_port == port && now - multi->broken_ns < AT_ONCE_NS;
@@ -35,7 +36,7 @@ void curl_done_settle(struct easy *easy, CURLcode result)
     if (shim_admitted(easy->active)) {
         struct call_end end = curl_facts_end(easy, result);
         bool connection_failed = end.kind == END_BROKEN || end.kind == END_HANDSHAKE;
-        if (connection_failed && curl_done_fell_with_another(easy, result))
+        if (connection_failed && fell_with_another(easy))
             end.kind = END_LOCAL;
         shim_settle(easy->active, &end);
     }
@@ -126,12 +127,11 @@ void curl_done_read_ahead(struct multi *multi)
     }
 }
 
+/* There is one. */
 static CURLMsg *next_unread(struct multi *multi)
 {
     struct easy *easy = multi->unread;
 
-    if (!easy)
-        return NULL;
     curl_done_forget(easy);
     return &easy->message;
 }

@@ -9,10 +9,6 @@
 /* The transfer ended with `result`: settles it and puts the handle back. */
 void curl_done_settle(struct easy *easy, CURLcode result);
 
-/* Transfers that fell with one connection (HTTP/2) are one failure: the first, asked about, tells
- * of it. */
-bool curl_done_fell_with_another(struct easy *easy, CURLcode result);
-
 /* Reads what the application has not read yet, so that the end of a handle that is taken away is
  * known; it gets the messages later. Many programs never read them. */
 void curl_done_read_ahead(struct multi *multi);

@@ -340,8 +340,6 @@ struct span curl_options_fields(const struct curl_options *options)
         return span_of(options->copied_fields, told >= 0 && (size_t)told < options->copied_size
                                                    ? (size_t)told
                                                    : options->copied_size);
-    if (!fields)
-        return SPAN_NONE;
     return span_of(fields, told >= 0 ? (size_t)told : strlen(fields));
 }
 
@@ -355,14 +353,13 @@ enum body_source curl_options_body(const struct curl_options *options)
     case REQUEST_POST:
         return options->copied_fields || options->value[SHADOW_POSTFIELDS].pointer ? BODY_FIELDS
                                                                                    : BODY_READ;
-    case REQUEST_PUT:
-        return BODY_READ;
     case REQUEST_MIME:
         return BODY_MIME;
     case REQUEST_FORM:
         return BODY_FORM;
     case REQUEST_GET:
     case REQUEST_HEAD:
+    case REQUEST_PUT: /* an upload, above */
         break;
     }
     return BODY_NONE;

@@ -203,7 +203,7 @@ static inline long curl_options_timeout_ms(const struct curl_options *options)
 /* "POST", … For methods that are not CUSTOMREQUEST's always the same pointer. */
 const char *curl_options_method(const struct curl_options *options);
 enum body_source curl_options_body(const struct curl_options *options);
-/* The body that BODY_FIELDS sends, in memory; SPAN_NONE when there is none. */
+/* The body that BODY_FIELDS sends, in memory. */
 struct span curl_options_fields(const struct curl_options *options);
 /* Which option tells of a BODY_READ body how long it is. */
 enum shadow_index curl_options_size_of_body(const struct curl_options *options);
