@@ -14,6 +14,7 @@ static const struct pulled_body *source_of(struct easy *easy)
 {
     const struct shadow_value *value = easy->options.value;
     struct pulled_body *source = &easy->source;
+    const curl_off_t resume_from = value[SHADOW_RESUME_FROM_LARGE].number;
 
     if (source->known)
         return source;
@@ -25,6 +26,7 @@ static const struct pulled_body *source_of(struct easy *easy)
         .seek_data = value[SHADOW_SEEKDATA].pointer,
         .ioctl_data = value[SHADOW_IOCTLDATA].pointer,
         .start = -1,
+        .unsent = resume_from > 0 ? (uint64_t)resume_from : 0,
         .known = true,
     };
     if (!source->read && shim_detour_possible(&easy->call))
@@ -41,20 +43,24 @@ size_t curl_read_application(struct easy *easy, char *buffer, size_t size)
                         : fread(buffer, 1, size, source->read_data);
 }
 
+static uint64_t later(uint64_t a, uint64_t b)
+{
+    return a > b ? a : b;
+}
+
 /* Shows the door what it has not seen yet: after a rewind the same bytes come again. True when the
  * call must not go on. */
 static bool is_refused(struct easy *easy, const char *buffer, size_t len)
 {
     curl_off_t size = curl_options_body_size(&easy->options);
     uint64_t end = easy->body_at + len;
-    size_t fresh = end > easy->body_shown ? (size_t)(end - easy->body_shown) : 0;
+    uint64_t seen = later(later(easy->body_at, easy->body_shown), source_of(easy)->unsent);
+    size_t fresh = end > seen ? (size_t)(end - seen) : 0;
     bool last = len == 0 || (size >= 0 && end >= (uint64_t)size);
 
     easy->body_at = end;
     if (end > easy->body_shown)
         easy->body_shown = end;
-    if (fresh > len)
-        fresh = len;
     if (!shim_body(easy->active, span_of(buffer + (len - fresh), fresh), last) ||
         shim_admit_model(easy->active) == SHIM_ADMITTED)
         return false;

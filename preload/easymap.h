@@ -27,6 +27,7 @@ struct pulled_body {
     curl_ioctl_callback ioctl;
     void *read_data, *seek_data, *ioctl_data;
     curl_off_t start; /* where libcurl's own fread began; -1: not known */
+    uint64_t unsent;  /* so much of its beginning libcurl skips (RESUME_FROM), or reads in vain */
     bool known;       /* taken over, at the first read or seek */
 };
 

@@ -109,8 +109,8 @@ void three(prepare_t prepare)
 static const struct mode *find(const char *name)
 {
     static const struct mode *const lists[] = {
-        body_modes, option_modes, connection_modes, rewind_modes,
-        life_modes, multi_modes,  messages_modes,   socket_modes,
+        body_modes,  option_modes,   connection_modes, rewind_modes, life_modes,
+        multi_modes, messages_modes, socket_modes,     pulled_modes,
     };
 
     for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)

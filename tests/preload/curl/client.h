@@ -23,6 +23,7 @@ struct request {
     const char *model;
     char *body;
     size_t sent, received;
+    int ready; /* a body's next piece */
     FILE *file;
     curl_mime *mime;
 };
@@ -37,7 +38,7 @@ struct mode {
     void (*whole)(void); /* instead of both */
 };
 extern const struct mode body_modes[], option_modes[], connection_modes[], rewind_modes[],
-    life_modes[], multi_modes[], messages_modes[], socket_modes[];
+    life_modes[], multi_modes[], messages_modes[], socket_modes[], pulled_modes[];
 
 /* client.c */
 char *body_of(const char *model);
@@ -54,6 +55,10 @@ void post_read(struct request *r, int chunked);
 void post_file(struct request *r);
 void prepare_read(struct request *r);
 void prepare_chunked(struct request *r);
+
+/* client_rewind.c: what begins anew, beside post_read() */
+void seek_in_body(struct request *r);
+void restart_body(struct request *r);
 
 /* client_multi.c: MANY handles, fine and shut in turns, each known by its PRIVATE */
 #define MANY 6

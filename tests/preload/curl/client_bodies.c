@@ -79,9 +79,50 @@ static void prepare_form(struct request *r)
     curl_easy_setopt(r->easy, CURLOPT_HTTPPOST, form);
 }
 
+/* The model is no text of the form's own. */
+static void prepare_form_buffer(struct request *r)
+{
+    struct curl_httppost *form = NULL, *last = NULL;
+
+    curl_formadd(&form, &last, CURLFORM_COPYNAME, "model", CURLFORM_BUFFER, "model.txt",
+                 CURLFORM_BUFFERPTR, r->model, CURLFORM_BUFFERLENGTH, (long)strlen(r->model),
+                 CURLFORM_END);
+    curl_easy_setopt(r->easy, CURLOPT_HTTPPOST, form);
+}
+
+static void prepare_form_without(struct request *r)
+{
+    struct curl_httppost *form = NULL, *last = NULL;
+
+    curl_formadd(&form, &last, CURLFORM_COPYNAME, "language", CURLFORM_COPYCONTENTS, "en",
+                 CURLFORM_END);
+    curl_easy_setopt(r->easy, CURLOPT_HTTPPOST, form);
+}
+
+/* A part that was the model, and is a form of its own now. */
+static void prepare_mime_nested(struct request *r)
+{
+    curl_mime *mime = r->mime = curl_mime_init(r->easy), *inner = curl_mime_init(r->easy);
+    curl_mimepart *part = curl_mime_addpart(mime), *leaf = curl_mime_addpart(inner);
+
+    curl_mime_name(leaf, "leaf");
+    curl_mime_data(leaf, "text", CURL_ZERO_TERMINATED);
+    curl_mime_name(part, "model");
+    curl_mime_data(part, r->model, CURL_ZERO_TERMINATED);
+    curl_mime_subparts(part, inner);
+    curl_easy_setopt(r->easy, CURLOPT_MIMEPOST, mime);
+}
+
 const struct mode body_modes[] = {
-    {"fields", three, post_fields, NULL}, {"copy", three, prepare_copy, NULL},
-    {"read", three, prepare_read, NULL},  {"chunked", three, prepare_chunked, NULL},
-    {"file", three, post_file, NULL},     {"mime", three, prepare_mime, NULL},
-    {"form", three, prepare_form, NULL},  {.name = NULL},
+    {"form-buffer", three, prepare_form_buffer, NULL},
+    {"form-without", three, prepare_form_without, NULL},
+    {"mime-nested", three, prepare_mime_nested, NULL},
+    {"fields", three, post_fields, NULL},
+    {"copy", three, prepare_copy, NULL},
+    {"read", three, prepare_read, NULL},
+    {"chunked", three, prepare_chunked, NULL},
+    {"file", three, post_file, NULL},
+    {"mime", three, prepare_mime, NULL},
+    {"form", three, prepare_form, NULL},
+    {.name = NULL},
 };

@@ -1,6 +1,8 @@
 /* client_multi.c - the multi interface, driven by curl_multi_perform. */
 #include "client.h"
 
+#include <fcntl.h>
+
 int reap(CURLM *multi)
 {
     int queued, done = 0;
@@ -133,7 +135,54 @@ static void mode_crowd(void)
     curl_multi_cleanup(multi);
 }
 
+static size_t pause_once(char *data, size_t size, size_t count, void *sum)
+{
+    size_t *seen = sum;
+
+    (void)data;
+    (void)size;
+    (void)count;
+    ++*seen;
+    return CURL_WRITEFUNC_PAUSE;
+}
+
+static int open_descriptors(void)
+{
+    int open = 0;
+
+    for (int fd = 0; fd < 256; fd++)
+        open += fcntl(fd, F_GETFD) >= 0;
+    return open;
+}
+
+/* Paused where its body begins, and cleaned up so, without being removed. */
+static void mode_paused_away(void)
+{
+    int at_first = open_descriptors(), running;
+    CURLM *multi = curl_multi_init();
+
+    for (int i = 0; i < 3; i++) {
+        struct request r;
+        begin(&r, curl_easy_init(), "shut");
+        post_fields(&r);
+        curl_easy_setopt(r.easy, CURLOPT_WRITEFUNCTION, pause_once);
+        curl_multi_add_handle(multi, r.easy);
+        for (int turn = 0; turn < 1000 && r.received == 0; turn++) {
+            curl_multi_perform(multi, &running);
+            curl_multi_poll(multi, NULL, 0, 10, NULL);
+        }
+        if (r.received == 0 || running != 1)
+            die("never paused");
+        curl_easy_cleanup(r.easy);
+        free(r.body);
+    }
+    curl_multi_cleanup(multi);
+    if (open_descriptors() != at_first)
+        die("descriptors are left");
+}
+
 const struct mode multi_modes[] = {
+    {"paused-away", NULL, NULL, mode_paused_away},
     {"multi-fields", multi_many, post_fields, NULL},
     {"multi-read", multi_many, prepare_read, NULL},
     {"multi-file", multi_many, post_file, NULL},

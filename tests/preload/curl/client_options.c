@@ -98,6 +98,21 @@ static void prepare_signed(struct request *r)
     curl_easy_setopt(r->easy, CURLOPT_HTTPHEADER, NULL);
 }
 
+/* Neither leaves what it was set for. */
+static void prepare_get_off(struct request *r)
+{
+    post_fields(r);
+    curl_easy_setopt(r->easy, CURLOPT_HTTPGET, 0L);
+}
+
+/* A HEAD that is none any more is a GET. */
+static void prepare_nobody_off(struct request *r)
+{
+    post_fields(r);
+    curl_easy_setopt(r->easy, CURLOPT_NOBODY, 1L);
+    curl_easy_setopt(r->easy, CURLOPT_NOBODY, 0L);
+}
+
 /* extra: a file of HSTS entries */
 static void prepare_hsts(struct request *r)
 {
@@ -179,6 +194,8 @@ const struct mode option_modes[] = {
     {"no-writedata", three, prepare_no_writedata, NULL},
     {"signed", three, prepare_signed, NULL},
     {"hsts", three, prepare_hsts, NULL},
+    {"get-off", three, prepare_get_off, NULL},
+    {"nobody-off", three, prepare_nobody_off, NULL},
     {"scheme", NULL, NULL, mode_scheme},
     {"paused", NULL, NULL, mode_paused},
     {.name = NULL},

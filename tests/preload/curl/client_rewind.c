@@ -30,12 +30,17 @@ static curlioerr restart(CURL *easy, int command, void *data)
     return CURLIOE_OK;
 }
 
+void restart_body(struct request *r)
+{
+    curl_easy_setopt(r->easy, CURLOPT_IOCTLFUNCTION, restart);
+    curl_easy_setopt(r->easy, CURLOPT_IOCTLDATA, r);
+}
+
 static void prepare_ioctl_redirect(struct request *r)
 {
     post_read(r, 0);
     follow(r);
-    curl_easy_setopt(r->easy, CURLOPT_IOCTLFUNCTION, restart);
-    curl_easy_setopt(r->easy, CURLOPT_IOCTLDATA, r);
+    restart_body(r);
 }
 
 static int seek_to(void *data, curl_off_t offset, int origin)
@@ -48,12 +53,17 @@ static int seek_to(void *data, curl_off_t offset, int origin)
     return CURL_SEEKFUNC_OK;
 }
 
+void seek_in_body(struct request *r)
+{
+    curl_easy_setopt(r->easy, CURLOPT_SEEKFUNCTION, seek_to);
+    curl_easy_setopt(r->easy, CURLOPT_SEEKDATA, r);
+}
+
 static void prepare_seek_redirect(struct request *r)
 {
     post_read(r, 0);
     follow(r);
-    curl_easy_setopt(r->easy, CURLOPT_SEEKFUNCTION, seek_to);
-    curl_easy_setopt(r->easy, CURLOPT_SEEKDATA, r);
+    seek_in_body(r);
 }
 
 static size_t read_whole(char *buffer, size_t size, size_t count, void *data)

@@ -1,6 +1,7 @@
-/* client_socket.c - curl_multi_socket_action with epoll. */
+/* client_socket.c - curl_multi_socket_action with epoll, and what there was before it. */
 #include "client.h"
 
+#include <stdbool.h>
 #include <sys/epoll.h>
 
 static int epoll = -1;
@@ -58,7 +59,46 @@ static void socket_many(prepare_t prepare)
     curl_multi_cleanup(multi);
 }
 
+#undef curl_multi_socket /* a macro for curl_multi_socket_action() */
+
+/* Told of no events: libcurl looks itself, at all its sockets or at the one that is named. */
+static void drive_old(prepare_t prepare, bool all)
+{
+    struct request requests[MANY];
+    CURLM *multi = curl_multi_init();
+    int running, left = MANY;
+
+    epoll = epoll_create1(EPOLL_CLOEXEC);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, on_socket);
+    curl_multi_setopt(multi, CURLMOPT_SOCKETDATA, multi);
+    add_many(multi, requests, prepare);
+    curl_multi_socket_all(multi, &running);
+    while ((left -= reap(multi)) > 0) {
+        struct epoll_event event;
+        int n = epoll_wait(epoll, &event, 1, 10);
+        if (n > 0 && !all)
+            curl_multi_socket(multi, event.data.fd, &running);
+        else
+            curl_multi_socket_all(multi, &running);
+    }
+    for (int i = 0; i < MANY; i++)
+        curl_easy_cleanup(requests[i].easy);
+    curl_multi_cleanup(multi);
+}
+
+static void socket_all(prepare_t prepare)
+{
+    drive_old(prepare, true);
+}
+
+static void socket_one(prepare_t prepare)
+{
+    drive_old(prepare, false);
+}
+
 const struct mode socket_modes[] = {
+    {"socket-all", socket_all, prepare_read, NULL},
+    {"socket-one", socket_one, prepare_read, NULL},
     {"socket-fields", socket_many, post_fields, NULL},
     {"socket-read", socket_many, prepare_read, NULL},
     {.name = NULL},
