@@ -1,10 +1,13 @@
 """How a transfer ended where libcurl's code and status alone mislead (preload/curl_facts.c)."""
 
+import socket
 import threading
 
 import pytest
 
+from fallbacks import Remote
 from provider import Answer
+from support import chat
 
 CHALLENGE = Answer(401, {"WWW-Authenticate": 'Digest realm="r", nonce="n0", qop="auth", algorithm=MD5'}, b"")
 REDIRECT = Answer(307, {"Location": "/v2/chat"}, b"")
@@ -74,3 +77,48 @@ def test_a_pause_is_no_hang(how, expected, client, provider, breaker_env):
     done = breaker_env.run(client, "paused", provider.url(), how)
     assert (done.returncode, done.stdout.split()[:3]) == (0, [b"fine", b"28", b"200"]), done
     assert ends(breaker_env, provider.key("fine")) == expected
+
+
+def test_a_reply_that_is_no_http_is_a_failure(reply, provider, curl, breaker_env):
+    reply(b"220 mail.example ESMTP\r\n")
+    got = curl(provider.url(), "m", "-m", "5")
+    assert (got.code, got.status) == (1, 0)
+    assert ends(breaker_env, provider.key("m")) == (0, 1, 0)
+
+
+def test_connections_that_fall_by_a_local_socket_are_failures_each(curl, breaker_env, tmp_path):
+    """They have no port by which two of one connection would be known."""
+    path = tmp_path / "socket"
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(path))
+        listener.listen()
+
+        def cut():
+            for _ in range(2):
+                with listener.accept()[0] as connection:
+                    connection.recv(1 << 16)
+
+        threading.Thread(target=cut, daemon=True).start()
+        url = "http://127.0.0.1:9/v1/chat/completions"
+        done = breaker_env.run("curl", "-sZ", "--unix-socket", path, "-d", chat("m"), url, url)
+    assert done.returncode == 52
+    assert ends(breaker_env, "127.0.0.1:9/m") == (0, 2, 0)
+
+
+@pytest.mark.parametrize("parts", [False, True], ids=["URL", "CURLU"])
+def test_an_url_that_is_set_meanwhile_is_for_the_next_call(parts, provider, providers, breaker_env):
+    """Where a redirect led to is told by the place of the call itself."""
+    other = providers()
+    provider.answer(Answer(500), path="/v2/chat")
+    with Remote(breaker_env) as curl:
+        curl.made("a", POSTFIELDS=chat("m"), FOLLOWLOCATION=1)
+        if parts:
+            curl.url_parts(name="a", url=provider.url())
+        else:
+            curl.set("a", URL=provider.url())
+        curl.in_write(name="a", options={"CURLU": None, "URL": other.url()} if parts else {"URL": other.url()})
+        provider.then(REDIRECT)
+        assert curl.perform(name="a").status == 500
+        assert ends(breaker_env, provider.key("m")) == (0, 1, 0)
+        assert curl.perform(name="a").url == other.url()
+    assert other.count() == 1

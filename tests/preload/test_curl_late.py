@@ -102,3 +102,11 @@ def test_a_redirect_within_a_place_that_PORT_names(late, breaker_env, provider):
 def test_an_error_buffer_set_after_add_handle(late, breaker_env, provider):
     url = provider.url().replace("http", "https", 1)  # plain http answers
     assert same(breaker_env, provider, late, "error-buffer", url) == "35 words\n"
+
+
+def test_a_handle_for_which_we_had_no_memory(late, breaker_env, provider):
+    """It runs uncovered, and is reset and cleaned up as any; the next one is covered."""
+    breaker_env.command("force", "--create", "open", provider.key("shut"))
+    done = breaker_env.run(late, "unknown", provider.url())
+    assert (done.returncode, done.stdout.decode().splitlines()) == (0, ["unknown 0 200", "reset 0 200", "known 0 503"])
+    assert [r.method for r in provider.seen()] == ["POST", "GET"]

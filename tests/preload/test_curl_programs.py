@@ -12,7 +12,8 @@ from curl_lines import FINE_SHUT_FINE, ends_of, lines_of
 from provider import Answer
 
 EASY = ["fields", "copy", "read", "chunked", "file", "mime", "form", "bound", "curlu", "callbacks", "no-writedata"]
-MULTI = ["multi-fields", "multi-read", "multi-file", "multi-chunked", "socket-fields", "socket-read"]
+MULTI = ["multi-fields", "multi-read", "multi-file", "multi-chunked", "multi-pauses", "socket-fields", "socket-read",
+         "socket-all", "socket-one"]
 
 def path_of(mode):
     return "/v1/audio/transcriptions" if mode in ("mime", "form") else "/v1/chat/completions"
@@ -164,12 +165,13 @@ def test_the_url_is_told_as_libcurl_would(client, breaker_env, provider):
 
 class H2Server:
     """As much of HTTP/2 as it takes: each request gets `:status 200`, or, once there are `cut` of them, the
-    connection is closed under all."""
+    connection is closed under all. `breaks`: each request is ended as an error of the server,
+    by its stream ("stream") or by that of all ("connection")."""
 
-    FRAME_DATA, FRAME_HEADERS, FRAME_SETTINGS = 0, 1, 4
+    FRAME_DATA, FRAME_HEADERS, FRAME_RESET, FRAME_SETTINGS, FRAME_GOAWAY, INTERNAL_ERROR = 0, 1, 3, 4, 7, 2
 
-    def __init__(self, tls, cut=None):
-        self.tls, self.cut, self.connections, self.finished = tls, cut, 0, 0
+    def __init__(self, tls, cut=None, breaks=None):
+        self.tls, self.cut, self.breaks, self.connections, self.finished = tls, cut, breaks, 0, 0
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -205,7 +207,12 @@ class H2Server:
                 return
             if not self.cut and kind in (self.FRAME_DATA, self.FRAME_HEADERS) and flags & 1:
                 self.finished += 1
-                send(self.FRAME_HEADERS, 5, number, b"\x88")
+                if self.breaks == "stream":
+                    send(self.FRAME_RESET, 0, number, self.INTERNAL_ERROR.to_bytes(4, "big"))
+                elif self.breaks == "connection":
+                    send(self.FRAME_GOAWAY, 0, 0, bytes(4) + self.INTERNAL_ERROR.to_bytes(4, "big"))
+                else:
+                    send(self.FRAME_HEADERS, 5, number, b"\x88")
 
 
 @pytest.fixture
@@ -240,6 +247,15 @@ def test_streams_of_one_broken_connection_are_one_failure(client, breaker_env, h
     assert len(lines) == 6 and all(line.code != 0 and line.status == 0 for line in lines)
     failures = [breaker_env.calls(f"127.0.0.1:{server.port}/{model}")["failure"] for model in ("fine", "shut")]
     assert 1 <= sum(failures) <= server.connections < 6, (failures, server.connections)
+
+
+@pytest.mark.parametrize("breaks, code", [("stream", 92), ("connection", 16)])
+def test_an_h2_server_that_breaks_its_answers(breaks, code, curl, breaker_env, h2_server):
+    server = h2_server(breaks=breaks)
+    got = curl(f"https://127.0.0.1:{server.port}/v1/chat/completions", "m", "-k")
+    assert (got.code, got.status, server.finished) == (code, 0, 1)
+    calls = breaker_env.calls(f"127.0.0.1:{server.port}/m")
+    assert (calls["success"], calls["failure"], calls["neutral"]) == (0, 1, 0)
 
 
 def test_a_server_that_speaks_no_tls_is_not_down(client, breaker_env):

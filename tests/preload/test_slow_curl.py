@@ -88,6 +88,24 @@ def test_no_first_byte_at_all(how, limit, result, slow, reply, provider, breaker
         assert cause(breaker_env, provider.key("m")) == "slow_first_byte"
 
 
+@pytest.mark.parametrize("limit, result", [(0.2, {"failure": 1}), (0.7, {"neutral": 1})])
+def test_a_first_byte_that_is_no_head(limit, result, slow, reply, provider, breaker_env):
+    """It came, and waits of more than its own time are not for it."""
+    breaker_env.configure(slow_first_byte=limit, timeout_after=NEVER, hang_after=NEVER)
+    reply(0.4, b"HTTP")
+    assert slow("timeout", 1) == "28 0"
+    assert told(breaker_env, provider.key("m")) == result
+
+
+def test_what_comes_of_a_redirect_is_not_told_apart(curl, reply, provider, breaker_env):
+    """The one head that libcurl tells is not that of the answer that is waited for."""
+    breaker_env.configure(slow_first_byte=0.2, timeout_after=NEVER, hang_after=NEVER)
+    reply(b"HTTP/1.1 307 Temporary Redirect\r\nLocation: /v2\r\nContent-Length: 0\r\n\r\n")
+    got = curl(provider.url(), "m", "-L", "-m", "0.6")
+    assert (got.code, got.status) == (28, 307)
+    assert told(breaker_env, provider.key("m")) == {"neutral": 1}
+
+
 def test_who_has_more_to_say_waits_for_nothing(slow, reply, provider, breaker_env):
     breaker_env.configure(slow_first_byte=0.2, timeout_after=NEVER)
     reply()

@@ -23,6 +23,7 @@ DATA = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_void_p, ctypes.c_size_t, ctype
 SEEK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int)
 OPENED = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 SOCKET = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+TLS = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 TIMER = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_long, ctypes.c_void_p)
 
 
@@ -82,6 +83,8 @@ class Easy:
         self.kept, self.buffer, self.lists = [], None, {}
         self.source = None  # of read callbacks: [bytes, position]
         self.opened, self.in_write, self.copy, self.sought = [], None, None, 0
+        self.told = []  # what read callbacks answer in place of bytes, call by call; None: bytes
+        self.later, self.rewinds = None, True  # what they give after a seek to their beginning; whether it is done
         self.cleared()
 
     def cleared(self):
@@ -147,6 +150,9 @@ class Easy:
         self.set("INFILESIZE_LARGE" if way == "UPLOAD" else "POSTFIELDSIZE_LARGE", len(self.source[0]) if sized else -1)
 
     def on_read(self, buffer, size, number, _):
+        told = self.told.pop(0) if self.told else None
+        if told is not None:
+            return told
         data, at = self.source
         part = data[at:at + min(size * number, self.piece)]
         ctypes.memmove(buffer, part, len(part))
@@ -154,10 +160,12 @@ class Easy:
         return len(part)
 
     def on_seek(self, _, offset, origin):
-        if origin != os.SEEK_SET:
+        if origin != os.SEEK_SET or not self.rewinds:
             return SEEK_CANNOT
         self.source[1] = offset
         self.sought += 1
+        if self.later is not None and offset == 0:
+            self.source[0] = self.later
         return SEEK_OK
 
     def mime_of(self, parts):
@@ -171,6 +179,12 @@ class Easy:
         self.form = mime
         self.put("MIMEPOST", mime)
 
+    def form_of(self, fields):
+        first, last = ctypes.c_void_p(), ctypes.c_void_p()
+        for name, content in fields:
+            assert self.curl.formadd(ctypes.byref(first), ctypes.byref(last), 1, name.encode(), 4, content.encode(), 17) == 0
+        self.put("HTTPPOST", first)
+
     # --- callbacks -------------------------------------------------------------------------------
 
     def on_write(self, data, size, number, _):
@@ -180,6 +194,10 @@ class Easy:
             for name, value in options.items():
                 if name == "duplicate":
                     self.copy = Easy(self.curl, self.curl.easy_duphandle(self.handle))
+                elif name == "mime":
+                    self.mime_of(value)
+                elif name == "form":
+                    self.form_of(value)
                 else:
                     self.set(name, value)
         return size * number
@@ -225,6 +243,16 @@ class Remote:
 
     def source(self, name, body, seek=False, sized=True, way="POST", piece=1 << 16):
         self.easy[name].source_of(body, seek, sized, way, piece)
+
+    def misread(self, name, told=(), later=None, rewinds=True):
+        """For source(): its callback answers so first; its bytes are others when it begins anew, or it does not."""
+        self.easy[name].told, self.easy[name].later = list(told), later and bytes_of(later)
+        self.easy[name].rewinds = rewinds
+
+    def ssl_ctx(self, name):
+        """An application's own callback for its TLS."""
+        self.easy[name].tls = TLS(lambda *_: 0)
+        self.easy[name].put("SSL_CTX_FUNCTION", self.easy[name].tls)
 
     def rewind(self, name):
         """As a program does between two calls of its own."""

@@ -296,6 +296,28 @@ static void error_buffer_set_late(void)
     curl_multi_cleanup(multi);
 }
 
+/* --- a handle of which we know nothing ---------------------------------------------------------
+ */
+
+static void unknown_handle(void)
+{
+    starved = 1;
+    CURL *easy = new_handle();
+    starved = 0;
+
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"shut\"}");
+    tell("unknown", easy, curl_easy_perform(easy));
+    curl_easy_reset(easy);
+    curl_easy_setopt(easy, CURLOPT_URL, url);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, sink);
+    tell("reset", easy, curl_easy_perform(easy));
+    curl_easy_cleanup(easy);
+    easy = new_handle();
+    curl_easy_setopt(easy, CURLOPT_POSTFIELDS, "{\"model\":\"shut\"}");
+    tell("known", easy, curl_easy_perform(easy));
+    curl_easy_cleanup(easy);
+}
+
 int main(int argc, char **argv)
 {
     static const struct mode modes[] = {{"read-data", read_data_set_late},
@@ -307,7 +329,8 @@ int main(int argc, char **argv)
                                         {"curlu", curlu_taken_away},
                                         {"no-body", no_body},
                                         {"redirected", redirected_by_port},
-                                        {"error-buffer", error_buffer_set_late}};
+                                        {"error-buffer", error_buffer_set_late},
+                                        {"unknown", unknown_handle}};
 
     if (argc != 3)
         return 2;
