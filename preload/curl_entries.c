@@ -183,8 +183,6 @@ static bool passes(real_t real)
 
 void *curl_entry(const char *name, enum curl_flavour flavour)
 {
-    if (strncmp(name, "curl_", 5) != 0)
-        return NULL;
 #define CURL_HOOK(type, name, parameters, arguments)            ADDRESSES(name)
 #define CURL_HOOK_VARIADIC(type, name, first_type, second_type) ADDRESSES(name)
 #include "hooks.def"
