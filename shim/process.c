@@ -39,10 +39,16 @@ static atomic_bool config_tried; /* the first load was made; release after confi
 static _Atomic uint64_t config_looked;
 static _Atomic uint64_t suspended_known;
 static _Atomic unsigned epoch;
+static unsigned first_epoch; /* of this process; written in the child of a fork alone */
 
-unsigned process_begin_epoch(void)
+void process_begin_epoch(void)
 {
-    return atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed) + 1;
+    atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
+}
+
+bool process_had_epoch(unsigned of)
+{
+    return of - first_epoch <= process_epoch() - first_epoch;
 }
 
 static void child_after_fork(void)
@@ -50,6 +56,7 @@ static void child_after_fork(void)
     /* The thread that held it does not exist here; what it guards is published whole or not. */
     pthread_mutex_init(&loading, NULL);
     process_begin_epoch();
+    first_epoch = process_epoch();
 }
 
 char process_path_buf[PROCESS_PATH_SIZE];

@@ -57,9 +57,9 @@ static inline bool process_fenced(void)
 }
 void process_fence(void);
 void process_unfence(void);
-/* Did the present epoch begin with a fence, and `epoch` end there? */
-bool process_was_fenced(unsigned epoch);
-unsigned process_begin_epoch(void);
+/* Is it an epoch of this process, before a fence or not, and none of its parent's? */
+bool process_had_epoch(unsigned epoch);
+void process_begin_epoch(void);
 
 /* Total time that the machine was suspended as known at the last look, ns; and now, freshly read
  * (two clocks). Their difference tells of a suspend in between. */

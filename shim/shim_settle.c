@@ -171,8 +171,7 @@ void shim_drop(struct shim_call *shim_call)
 {
     struct call *call = call_of(shim_call);
 
-    if (call->state == CALL_ADMITTED &&
-        (call->epoch == process_epoch() || process_was_fenced(call->epoch))) {
+    if (call->state == CALL_ADMITTED && process_had_epoch(call->epoch)) {
         uint64_t now = process_clock->boot_ns();
         call_return_side(&call->host, now);
         call_return_side(&call->model, now);

@@ -61,6 +61,20 @@ static void body_a_probe_that_fails_is_neutral(void)
     assert_handed_back();
 }
 
+/* Each fence ends an epoch: programs ask for one of all threads, are refused, and go on to ask for
+ * their own, or put one around the other. */
+static void body_a_probe_behind_two_fences(void)
+{
+    fence_a_probe();
+    shim_unfence();
+    shim_fence();
+    shim_fence();
+    end_status(&call, 200);
+    CHECK(!shim_admitted(&call));
+    shim_unfence();
+    assert_handed_back();
+}
+
 /* A parent's is the parent's, in the child of a process that was fenced in as well. */
 static void body_a_child_hands_nothing_back(void)
 {
@@ -69,6 +83,7 @@ static void body_a_child_hands_nothing_back(void)
     fence_a_probe();
     pid_t child = fork();
     if (child == 0) {
+        shim_fence();
         end_status(&call, 200);
         CHECK(shim_fenced());
         _exit(0);
@@ -156,6 +171,7 @@ static void body_the_clocks_go_on(void)
 IN_CHILD(a_probe_that_is_dropped, "")
 IN_CHILD(a_probe_that_ends_well_is_neutral, "")
 IN_CHILD(a_probe_that_fails_is_neutral, "")
+IN_CHILD(a_probe_behind_two_fences, "")
 IN_CHILD(a_child_hands_nothing_back, "")
 IN_CHILD(one_of_two, "")
 IN_CHILD(nothing_is_loaded, "")
@@ -168,6 +184,7 @@ int main(void)
         cmocka_unit_test(test_a_probe_that_is_dropped),
         cmocka_unit_test(test_a_probe_that_ends_well_is_neutral),
         cmocka_unit_test(test_a_probe_that_fails_is_neutral),
+        cmocka_unit_test(test_a_probe_behind_two_fences),
         cmocka_unit_test(test_a_child_hands_nothing_back),
         cmocka_unit_test(test_one_of_two),
         cmocka_unit_test(test_nothing_is_loaded),
