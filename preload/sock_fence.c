@@ -8,6 +8,7 @@
 #include "tail.h"
 
 #include <linux/seccomp.h>
+#include <stdatomic.h>
 #include <sys/single_threaded.h>
 #include <time.h>
 
@@ -68,6 +69,10 @@ static void let_all_go(void)
  * has none is done in microseconds, if it gets a core. */
 #define OTHERS_NS 1000000
 
+/* Never within a fence that stands: it may forbid the wait, and what was at work is done. Relaxed:
+ * who is in it set it. */
+static atomic_bool stands;
+
 static void wait_for_others(void)
 {
     const struct timespec step = {0, OTHERS_NS};
@@ -86,7 +91,8 @@ static bool prepare(const struct fence *fence)
     let_all_go();
     if (__libc_single_threaded) /* what others have under way they hand back where it ends */
         easymap_drop_calls();
-    else if (fence->flags & SECCOMP_FILTER_FLAG_TSYNC)
+    else if (fence->flags & SECCOMP_FILTER_FLAG_TSYNC &&
+             !atomic_load_explicit(&stands, memory_order_relaxed))
         wait_for_others();
     return true;
 }
@@ -102,7 +108,11 @@ static bool begin(const struct fence *fence)
 /* From here on no system call, if it stands. */
 static void end(const struct fence *fence, bool prepared, long result)
 {
-    if (prepared && !has_succeeded(fence, result))
+    if (!prepared)
+        return;
+    if (has_succeeded(fence, result))
+        atomic_store_explicit(&stands, true, memory_order_relaxed);
+    else
         shim_unfence();
 }
 

@@ -19,7 +19,7 @@ ROUNDS = int(os.environ.get("BREAKER_FENCE_ROUNDS", "2"))
 MODES = {"strict": (2, 0), "strict-kept": (2, 1), "first": (2, 0), "kept": (3, 1), "by-seccomp": (2, 1),
          "by-syscall-of-prctl": (1, 0), "under-way": (2, 0), "duplicated": (3, 1), "within": (4, 1), "within-at-once": (1, 0),
          "child": (3, 2), "vfork-child": (2, 2), "failing": (3, 3), "others": (1, 1), "thrice": (3, 3), "inherited": (3, None),
-         "all-threads": (2, 0)}
+         "all-threads": (2, 0), "all-threads-within": (2, 0)}
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def test_every_mode_is_run():
 def test_fenced(mode, listed, fenced, provider, breaker_env):
     """Of a host that is listed the connect is judged, too."""
     statuses, counted = MODES[mode]
-    provider.answer(Answer(delay=0.2 if mode == "all-threads" else 0))
+    provider.answer(Answer(delay=0.2 if mode.startswith("all-threads") else 0))
     if listed:
         breaker_env.configure(target_of(provider.key()))
     assert_same(breaker_env, statuses, fenced("fenced"), mode, provider.port)

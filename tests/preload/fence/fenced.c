@@ -248,6 +248,21 @@ static void all_threads(void)
     MUST(read(never[0], &byte, 1) == -1);
 }
 
+/* Within one that forbids to wait. */
+static void all_threads_within(void)
+{
+    pthread_t thread;
+    char byte;
+    int never[2];
+
+    MUST(pipe(never) == 0 && pthread_create(&thread, NULL, speak, NULL) == 0);
+    while (!atomic_load(&asked))
+        sched_yield();
+    fence_by_prctl(&unasking);
+    fence_by_seccomp(&speaking, SECCOMP_FILTER_FLAG_TSYNC);
+    MUST(read(never[0], &byte, 1) == -1);
+}
+
 static atomic_uint made;
 
 static void *keep_calling(void *unused)
@@ -323,6 +338,7 @@ int main(int count, char **argument)
         {"failing", failing},
         {"others", others},
         {"all-threads", all_threads},
+        {"all-threads-within", all_threads_within},
         {"busy-threads", busy_threads},
         {"probe", probe},
         {"refused", refused},
