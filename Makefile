@@ -25,7 +25,8 @@ WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvl
             $(if $(DEVELOPER),-Werror)
 SANFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 CPPFLAGS += -D_GNU_SOURCE -DBREAKER_VERSION='"$(VERSION)"' -Ishim -Ipreload
-BASE     := -std=gnu11 -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
+# No LTO, which distributions set: it loses the symbol versions and preload/order.ld's sections.
+BASE     := -std=gnu11 -fno-lto -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
             $(WARNINGS) $(SANFLAGS)
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.

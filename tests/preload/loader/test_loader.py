@@ -124,6 +124,14 @@ def test_checks_of_the_library_pass(script, build):
     assert done.returncode == 0 and done.stdout.startswith("ok "), done
 
 
+def test_versions_survive_the_flags_of_a_distribution(tmp_path):
+    """Several build everything with LTO, by which the versions of libcurl's functions get lost."""
+    made = tmp_path / "preload/curl_entries.o"
+    subprocess.run(["make", "-s", "-C", HERE.parents[2], "CFLAGS=-O2 -flto", f"BUILD={tmp_path}", made], check=True)
+    names = subprocess.run(["nm", made], check=True, capture_output=True, text=True).stdout
+    assert " T curl_easy_perform@@CURL_OPENSSL_4\n" in names
+
+
 @pytest.mark.parametrize("script,text,flags,complaint", [
     ("check-exports", "int more(void) { return 0; }", [], "> more"),
     ("check-exports", "void *curl_easy_init(void) { return 0; }", [], "> curl_easy_init"),
