@@ -39,15 +39,64 @@ static const struct argp check_argp = {
     .children = children,
 };
 
-/* A file that is judged alone, what it was called, and what was told of it. */
+/* What was found, kept to be told in the order of the lines: some is only seen when all is read. */
+struct findings {
+    struct config_problem *list; /* malloc'ed */
+    size_t count, room;
+};
+
+/* Where a finding belongs: among those of its file by its line, else last. */
+static size_t place_of(const struct findings *findings, const struct config_problem *problem)
+{
+    size_t place = findings->count;
+
+    for (size_t i = 0; i < findings->count; i++) {
+        const struct config_problem *other = &findings->list[i];
+        if (strcmp(other->file, problem->file) != 0)
+            continue;
+        if (other->line > problem->line)
+            return i;
+        place = i + 1;
+    }
+    return place;
+}
+
+/* Without memory it is told at once: out of its place, but not lost. */
+static void keep(struct findings *findings, const struct config_problem *problem)
+{
+    if (findings->count == findings->room) {
+        size_t room = findings->room ? 2 * findings->room : 16;
+        void *list = reallocarray(findings->list, room, sizeof *findings->list);
+        if (!list) {
+            cli_text_problem(problem, NULL);
+            return;
+        }
+        findings->list = list;
+        findings->room = room;
+    }
+    struct config_problem *at = &findings->list[place_of(findings, problem)];
+    memmove(at + 1, at, (size_t)(&findings->list[findings->count++] - at) * sizeof *at);
+    *at = *problem;
+}
+
+static void tell_all(struct findings *findings)
+{
+    for (size_t i = 0; i < findings->count; i++)
+        cli_text_problem(&findings->list[i], NULL);
+    free(findings->list);
+    *findings = (struct findings){0};
+}
+
+/* A file that is judged alone, what it was called, and what was found in it. */
 struct named_file {
     const char *typed;
     char path[PATH_MAX];
     unsigned problems;
+    struct findings findings;
 };
 
 /* Under the name that was typed. */
-static void tell_of_file(const struct config_problem *problem, void *data)
+static void keep_of_file(const struct config_problem *problem, void *data)
 {
     struct named_file *file = data;
     struct config_problem shown = *problem;
@@ -55,7 +104,7 @@ static void tell_of_file(const struct config_problem *problem, void *data)
     file->problems++;
     if (strncmp(problem->file, file->path, sizeof shown.file - 1) == 0)
         snprintf(shown.file, sizeof shown.file, "%s", file->typed);
-    cli_text_problem(&shown, NULL);
+    keep(&file->findings, &shown);
 }
 
 /* A file alone, as it would be judged wherever it is put: the environment has no say, but for the
@@ -76,7 +125,8 @@ static int check_file(const char *typed)
         cli_text_complain("%s: %s", typed, strerror(ENAMETOOLONG));
         return CLI_WRONG;
     }
-    struct config *config = config_load(&source, tell_of_file, &file);
+    struct config *config = config_load(&source, keep_of_file, &file);
+    tell_all(&file.findings);
     config_free(config);
     if (!config || file.problems > 0)
         return CLI_WRONG;
@@ -96,23 +146,28 @@ static bool all_defaults(const struct config *config)
     return true;
 }
 
-/* `data`: how many were told. */
-static void count_and_tell(const struct config_problem *problem, void *data)
-{
-    unsigned *count = data;
+struct here {
+    unsigned problems;
+    struct findings findings;
+};
 
-    ++*count;
-    cli_text_problem(problem, NULL);
+static void keep_of_here(const struct config_problem *problem, void *data)
+{
+    struct here *here = data;
+
+    here->problems++;
+    keep(&here->findings, problem);
 }
 
 /* What programs that start here and now would find. */
 static int check_here(void)
 {
     char path[PATH_MAX], safe[PATH_MAX];
-    unsigned found = 0;
-    struct config *config = cli_settings_load_strictly(path, count_and_tell, &found);
+    struct here here = {0};
+    struct config *config = cli_settings_load_strictly(path, keep_of_here, &here);
 
-    found += cli_find_unknown_variables(cli_text_problem, NULL);
+    tell_all(&here.findings);
+    unsigned found = here.problems + cli_find_unknown_variables(cli_text_problem, NULL);
     if (config)
         found += cli_find_unusable_files(config, cli_text_problem, NULL);
     if (!config || found) {

@@ -65,6 +65,30 @@ def test_check_tells_every_problem_with_its_line(breaker, ini):
     assert all(re.match(re.escape(str(path)) + r":\d+: .+: .+", line) for line in lines)
 
 
+@pytest.mark.parametrize("named", [True, False])
+def test_check_tells_in_the_order_of_the_lines(breaker, ini, named):
+    """Though some are found only when all is read: a target without a pattern, names of fallbacks."""
+    path = ini("""[breaker]
+fallback = lokal
+[target unknown one]
+[target h/m]
+scope = host
+open_seconds = soon
+fallback = lost
+[fallback x]
+nonsense = 1
+[target also unknown]
+[unknown]
+""")
+    done = breaker("check", *([str(path)] if named else []), BREAKER_CONFIG=str(path),
+                   BREAKER_JITTER="much", code=1)
+    told = [line.split(":")[:2] for line in done.stderr.splitlines()]
+    lines = [int(number) for file, number in told if file == str(path)]
+    assert lines == sorted(lines) and {2, 3, 5, 6, 7, 9, 10, 11} <= set(lines), done.stderr
+    others = [file for file, _ in told[len(lines):]]
+    assert others == ([] if named else ["BREAKER_JITTER"])
+
+
 def test_check_without_a_file_looks_at_the_environment_too(breaker, ini):
     path = ini("[breaker]\n")
     done = breaker("check", BREAKER_CONFIG=str(path), BREAKER_OPEN_SECONDS="soon", code=1)
