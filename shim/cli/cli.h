@@ -224,6 +224,13 @@ struct slot *cli_key_find(const struct table *table, struct span text);
  * `hint`: --create would make it. */
 void cli_key_complain(const struct table *table, struct span text, bool hint);
 
+/* --- cli_refusing.c ----------------------------------------------------------------------------
+ */
+
+/* On stdout: which breakers refuse calls that the breaker `key` lets pass, those of a host's models
+ * or that of a model's host; nothing where there is none. The table is attached. */
+void cli_refusing_tell(const struct cli_context *context, struct span key);
+
 /* --- cli_operate.c: what trip, force and reset do ----------------------------------------------
  */
 

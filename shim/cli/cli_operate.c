@@ -77,6 +77,8 @@ static int change(struct cli_context *context, enum cli_operation operation, str
     struct breaker_effective before = breaker_effective(word, now, &policy.breaker);
     struct breaker_effective after = breaker_effective(next, now, &policy.breaker);
     tell(context, key, before.state, &after);
+    if (operation == CLI_FORCE_CLOSED || operation == CLI_RESET)
+        cli_refusing_tell(context, span_str(key));
     return CLI_OK;
 }
 

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import subprocess
+import time
 
 import table_layout as layout
 import pytest
@@ -41,6 +42,37 @@ def test_force(breaker):
     for word, state in (("open", "forced_open"), ("closed", "forced_closed"), ("none", "closed")):
         breaker("force", "--create", word, KEY)
         assert breaker.breakers()[KEY]["state"] == state
+
+
+def test_letting_calls_pass_tells_which_other_breaker_still_refuses_them(breaker):
+    """A call needs its host's and its model's: who closes one by hand would wonder."""
+    for command in (("trip", "--create", "h.example/b"), ("force", "open", "--create", "h.example/a"),
+                    ("force", "closed", "--create", "h.example/well"), ("trip", "--create", "h.example:81/m"),
+                    ("trip", "--create", "h.example")):
+        assert "still" not in breaker(*command).stdout
+    for command in (("force", "closed"), ("force", "none"), ("reset",)):
+        first, still, *others = breaker(*command, "H.example").stdout.splitlines()
+        assert first.startswith("h.example: ")
+        assert still == "still refusing (a call needs its host's breaker and its model's):"
+        assert others[0] == "  h.example/a: forced_open" and others[1].startswith("  h.example/b: open, probe in ")
+        assert len(others) == 2
+        assert breaker(*command, "h.example/well").stdout.count("\n") == 1, "other models have no say in its calls"
+    breaker("trip", "h.example")
+    assert "\n  h.example: open, probe in " in breaker("reset", "h.example/a").stdout
+    assert "still" not in breaker("reset", "h.example/a", BREAKER_MODE="observe").stdout
+    breaker("reset", "h.example/b")
+    assert breaker("reset", "h.example").stdout == "h.example: open -> closed\n"
+
+
+def test_a_model_that_cools_down_still_refuses(breaker, open_table):
+    breaker("force", "closed", "--create", KEY)
+    table = open_table(breaker.table)
+    until = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) >> 25) + 600 & (1 << 30) - 1
+    table.put("<Q", table.only_slot() + layout.COOLDOWN, 1 << 30 | until)
+    host = KEY.split("/")[0]
+    assert "still" not in breaker("force", "closed", "--create", host).stdout, "forced closed, it parks nobody"
+    table.put("<Q", next(at for at in table.slots() if table.key(at) == KEY) + layout.WORD, 0)
+    assert f"\n  {KEY}: closed, 1 cooling down (" in breaker("force", "closed", host).stdout
 
 
 def test_the_open_time_is_that_of_the_keys_target(breaker, ini):
