@@ -33,7 +33,7 @@ NEVER = {
     "fails only for arguments that we do not pass": "clock_gettime pthread_mutex_init pthread_mutex_lock pthread_mutex_unlock",
     "nobody asks what came of it": "free fclose dlclose dlerror",
     "of the application's own stream, in its name": "fwrite fread",
-    "data": "__environ environ __progname program_invocation_short_name stdin stdout",
+    "data": "__environ __libc_single_threaded environ __progname program_invocation_short_name stdin stdout",
     "the compiler's and the linker's": "__stack_chk_fail __cxa_finalize __gmon_start__ _ITM_deregisterTMCloneTable "
                                        "_ITM_registerTMCloneTable",
 }
