@@ -80,7 +80,8 @@ static bool set_value_path(const char *name, const char *path)
 {
     if (!cli_settings_set_path(name, path))
         return false;
-    if (!path || strlen(getenv(name)) < CONFIG_VALUE_MAX)
+    const char *value = getenv(name);
+    if (!path || !value || strlen(value) < CONFIG_VALUE_MAX)
         return true;
     errno = ENAMETOOLONG;
     return false;
