@@ -66,8 +66,8 @@ static const struct argp force_argp = {
     .doc =
         "Hold the breaker KEY (HOST[:PORT] or HOST[:PORT]/MODEL) open (every call is refused) or "
         "closed (it never breaks), or let go of it (none: closed, nothing counted). A call needs "
-        "the breaker of its host "
-        "and that of its model: which others still refuse is told after closed and none."
+        "the breaker of its host and that of its model: which others still refuse is told after "
+        "closed and none."
         "\vExit code 1: KEY is unknown (the nearest ones are named).",
     .children = children,
 };

@@ -47,8 +47,7 @@ static const struct argp reset_argp = {
     .args_doc = "KEY\n--all",
     .doc = "Close the breaker KEY (HOST[:PORT] or HOST[:PORT]/MODEL) with no failures in a "
            "row and no cool-downs; the totals of its calls stay; which breakers of its host or its "
-           "models still "
-           "refuse is told. Or start again with an empty "
+           "models still refuse is told. Or start again with an empty "
            "table."
            "\vRunning programs move to a fresh table within a second of their next failure or "
            "refusal. Exit code 1: KEY is unknown (the nearest ones are named).",

@@ -235,7 +235,7 @@ static void *speak(void *unused)
     return unused;
 }
 
-static void all_threads(void)
+static void fence_all_threads(bool within)
 {
     pthread_t thread;
     char byte;
@@ -244,23 +244,21 @@ static void all_threads(void)
     MUST(pipe(never) == 0 && pthread_create(&thread, NULL, speak, NULL) == 0);
     while (!atomic_load(&asked))
         sched_yield();
+    if (within)
+        fence_by_prctl(&unasking);
     fence_by_seccomp(&speaking, SECCOMP_FILTER_FLAG_TSYNC);
     MUST(read(never[0], &byte, 1) == -1);
+}
+
+static void all_threads(void)
+{
+    fence_all_threads(false);
 }
 
 /* Within one that forbids to wait. */
 static void all_threads_within(void)
 {
-    pthread_t thread;
-    char byte;
-    int never[2];
-
-    MUST(pipe(never) == 0 && pthread_create(&thread, NULL, speak, NULL) == 0);
-    while (!atomic_load(&asked))
-        sched_yield();
-    fence_by_prctl(&unasking);
-    fence_by_seccomp(&speaking, SECCOMP_FILTER_FLAG_TSYNC);
-    MUST(read(never[0], &byte, 1) == -1);
+    fence_all_threads(true);
 }
 
 static atomic_uint made;
