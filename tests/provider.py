@@ -25,6 +25,8 @@ import threading
 import time
 from pathlib import Path
 
+from listeners import Acceptor, bound
+
 LOOPBACK = "127.0.0.1"
 DEADLINE = 15.0  # no wait of a test is longer unless it says so
 REASONS = {100: "Continue", 200: "OK", 302: "Found", 307: "Temporary Redirect", 401: "Unauthorized",
@@ -114,8 +116,8 @@ class Kept:
 
 
 class Provider:
-    def __init__(self, tls=None, host=LOOPBACK):
-        """tls: an ssl.SSLContext of a server."""
+    def __init__(self, tls=None, host=LOOPBACK, port=0):
+        """tls: an ssl.SSLContext of a server. port: another than the kernel's choice, that the caller holds."""
         self.host, self.tls = host, tls
         self.changed = threading.Condition()
         self.requests = []  # whole ones, in order of arrival
@@ -126,9 +128,8 @@ class Provider:
         self._queue = []
         self._connections = set()
         self._stopping = threading.Event()
-        self._listener = None
-        # Keeps the port ours while nobody listens: bound, never listening, so connects are refused.
-        self._reserve = self._bound(0)
+        self._acceptor = None
+        self._reserve = bound(host, port)  # the port is ours while nobody listens
         self.port = self._reserve.getsockname()[1]
         self.listen()
 
@@ -148,18 +149,17 @@ class Provider:
             self._queue.extend(answers)
 
     def listen(self):
-        if self._listener:
+        if self._acceptor:
             return
-        self._listener = self._bound(self.port)
-        self._listener.listen(512)
-        threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
+        listener = bound(self.host, self.port)
+        listener.listen(512)
+        self._acceptor = Acceptor(listener, self.take)
 
     def refuse(self):
         """From now on connects are refused, and no old connection lives on."""
-        listener, self._listener = self._listener, None
-        if listener:
-            listener.shutdown(socket.SHUT_RDWR)  # wakes accept
-            listener.close()
+        acceptor, self._acceptor = self._acceptor, None
+        if acceptor:
+            acceptor.close()
         self.hang_up()
 
     def hang_up(self):
@@ -216,25 +216,15 @@ class Provider:
 
     # --- inside ----------------------------------------------------------------------------------
 
-    def _bound(self, port):
-        bound = socket.socket(socket.AF_INET6 if ":" in self.host else socket.AF_INET)
-        bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((self.host, port))
-        return bound
-
-    def _accept(self, listener):
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
+    def take(self, connection):
+        if connection.family != socket.AF_UNIX:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            with self.changed:
-                self.accepted += 1
-                number = self.accepted
-                self._connections.add(connection)
-                self.changed.notify_all()
-            threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
+        with self.changed:
+            self.accepted += 1
+            number = self.accepted
+            self._connections.add(connection)
+            self.changed.notify_all()
+        threading.Thread(target=self._serve, args=(connection, number), daemon=True).start()
 
     def _serve(self, plain, number):
         connection, stream = plain, None

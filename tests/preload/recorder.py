@@ -11,6 +11,7 @@ import io
 import socket
 import threading
 
+from listeners import accepting
 from provider import LOOPBACK, Gone, Request, model_of, read_body, read_head, wait_until, wants_close
 
 PATH = "/v1/chat/completions"
@@ -43,16 +44,14 @@ class Recorder:
     def __init__(self, answer):
         self.answer = answer
         self.connections = []
-        self.listener = socket.create_server((LOOPBACK, 0), backlog=512)
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.acceptor = accepting(self._take, backlog=512)
+        self.port = self.acceptor.port
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept
-        self.listener.close()
+        self.acceptor.close()
         for connection in self.connections:
             try:
                 connection.plain.shutdown(socket.SHUT_RDWR)
@@ -75,16 +74,11 @@ class Recorder:
     def wait_received(self, count):
         wait_until(lambda: self.connections and len(self.connections[0].received) >= count, what=f"{count} bytes")
 
-    def _accept(self):
-        while True:
-            try:
-                plain, _ = self.listener.accept()
-            except OSError:
-                return
-            plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(plain)
-            self.connections.append(connection)
-            threading.Thread(target=self._serve, args=(connection, len(self.connections)), daemon=True).start()
+    def _take(self, plain):
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        connection = Connection(plain)
+        self.connections.append(connection)
+        threading.Thread(target=self._serve, args=(connection, len(self.connections)), daemon=True).start()
 
     def _serve(self, connection, number):
         stream = io.BufferedReader(Tee(connection.plain, connection.received), 1 << 18)

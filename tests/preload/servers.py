@@ -8,6 +8,7 @@ import socket
 import subprocess
 from pathlib import Path
 
+from listeners import bound
 from provider import LOOPBACK, wait_until
 from support import PYTHON
 
@@ -38,12 +39,6 @@ PermitRootLogin prohibit-password
 Subsystem sftp internal-sftp
 SetEnv {environment}
 """
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind((LOOPBACK, 0))
-        return probe.getsockname()[1]
 
 
 def listening(port):
@@ -80,7 +75,7 @@ class Side:
     def __init__(self, directory, environment, covered):
         self.directory, self.covered = directory, covered
         self.environment = {**environment, "HOME": str(directory)}
-        self.servers, self.ports = [], {}
+        self.servers, self.ports, self.held = [], {}, []
         directory.mkdir()
 
     # --- what a run shows ------------------------------------------------------------------------
@@ -111,14 +106,13 @@ class Side:
         return server
 
     def serve(self, name, command_for):
-        """A server on a port that was free; another try when somebody took it meanwhile."""
-        for _ in range(5):
-            port = free_port()
-            server = self.start(name, command_for(port), port)
-            wait_until(lambda: server.process.poll() is not None or listening(port), what=f"{name} listens")
-            if server.process.poll() is None:
-                return self.known(server, name)
-        raise AssertionError(f"{name} does not start: {server.log.read_text()}")
+        """A server that binds its port by SO_REUSEADDR, since we hold it."""
+        self.held.append(bound())
+        port = self.held[-1].getsockname()[1]
+        server = self.start(name, command_for(port), port)
+        wait_until(lambda: server.process.poll() is not None or listening(port), what=f"{name} listens")
+        assert server.process.poll() is None, f"{name} does not start: {server.log.read_text()}"
+        return self.known(server, name)
 
     def known(self, server, name):
         self.ports[server.port] = f"PORT-OF-{name.upper()}"
@@ -131,6 +125,8 @@ class Side:
                 # Its session: nginx's workers do not end with a killed master.
                 os.killpg(server.process.pid, signal.SIGKILL)
                 server.process.wait()
+        for held in self.held:
+            held.close()
 
     def nginx(self, name, http):
         def command(port):

@@ -3,11 +3,13 @@ asked for one call after the other."""
 
 import collections
 import contextlib
+import errno
 import hashlib
 import socket
 import subprocess
 from pathlib import Path
 
+from listeners import bound
 from support import PYTHON
 
 CLIENTS = Path(__file__).parent / "clients"
@@ -83,14 +85,10 @@ def digest_of(body):
 @contextlib.contextmanager
 def black_hole(host="127.0.0.1", port=0):
     """A port that answers no SYN: its accept queue is full, and nobody accepts."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family) as server, contextlib.ExitStack() as stack:
-        if family == socket.AF_INET6:
-            server.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        server.bind((host, port))
+    with bound(host, port) as server, contextlib.ExitStack() as stack:
         server.listen(0)
         for _ in range(8):
-            filler = stack.enter_context(socket.socket(family))
+            filler = stack.enter_context(socket.socket(server.family))
             filler.settimeout(0.1)  # loopback answers in microseconds, or not at all
             try:
                 filler.connect(server.getsockname())
@@ -133,9 +131,16 @@ def no_ipv6():
 
 
 @contextlib.contextmanager
-def refusing_ipv6(port):
-    """The port of ::1 is ours, and nobody listens there."""
-    with socket.socket(socket.AF_INET6) as reserve:
-        reserve.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
-        reserve.bind(("::1", port))
-        yield
+def port_of_localhost():
+    """A port that is held at 127.0.0.1 and at ::1."""
+    with contextlib.ExitStack() as stack:
+        for _ in range(100):
+            port = stack.enter_context(bound()).getsockname()[1]
+            try:
+                stack.enter_context(bound("::1", port))
+            except OSError as error:  # what is free at one address need not be at the other
+                assert error.errno == errno.EADDRINUSE, error
+                continue
+            yield port
+            return
+        raise AssertionError("no port is free at both addresses")

@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from listeners import Acceptor
 from fallbacks import Remote
 from provider import Answer
 from support import chat
@@ -89,16 +90,15 @@ def test_a_reply_that_is_no_http_is_a_failure(reply, provider, curl, breaker_env
 def test_connections_that_fall_by_a_local_socket_are_failures_each(curl, breaker_env, tmp_path):
     """They have no port by which two of one connection would be known."""
     path = tmp_path / "socket"
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(path))
-        listener.listen()
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(str(path))
+    listener.listen()
 
-        def cut():
-            for _ in range(2):
-                with listener.accept()[0] as connection:
-                    connection.recv(1 << 16)
+    def cut(connection):
+        with connection:
+            connection.recv(1 << 16)
 
-        threading.Thread(target=cut, daemon=True).start()
+    with Acceptor(listener, cut):
         url = "http://127.0.0.1:9/v1/chat/completions"
         done = breaker_env.run("curl", "-sZ", "--unix-socket", path, "-d", chat("m"), url, url)
     assert done.returncode == 52

@@ -3,11 +3,10 @@ that go through, on the same handle and pool. Each mode runs bare as well, so th
 is seen."""
 
 import collections
-import socket
-import threading
 
 import pytest
 
+from listeners import accepting, serving
 from curl_lines import FINE_SHUT_FINE, ends_of, lines_of
 from provider import Answer
 
@@ -172,20 +171,11 @@ class H2Server:
 
     def __init__(self, tls, cut=None, breaks=None):
         self.tls, self.cut, self.breaks, self.connections, self.finished = tls, cut, breaks, 0, 0
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self._accept, daemon=True).start()
-
-    def _accept(self):
-        while True:
-            try:
-                connection, _ = self.listener.accept()
-            except OSError:
-                return
-            self.connections += 1
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+        self.acceptor = serving(self._serve)
+        self.port = self.acceptor.port
 
     def _serve(self, plain):
+        self.connections += 1
         with self.tls.wrap_socket(plain, server_side=True) as connection, connection.makefile("rb") as stream:
             self._exchange(connection, stream)
 
@@ -227,7 +217,7 @@ def h2_server(authority):
 
     yield make
     for server in servers:
-        server.listener.close()
+        server.acceptor.close()
 
 
 @pytest.mark.parametrize("mode", ["multi-h2", "multi-h2-read"])
@@ -260,20 +250,16 @@ def test_an_h2_server_that_breaks_its_answers(breaks, code, curl, breaker_env, h
 
 def test_a_server_that_speaks_no_tls_is_not_down(client, breaker_env):
     """Versions, ciphers, plain text: what the two disagree on is not to be counted for everybody else."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
+    def answer(connection):
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
 
-        def answer():
-            for _ in range(6):
-                with listener.accept()[0] as connection:
-                    connection.recv(1 << 16)
-                    connection.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-
-        threading.Thread(target=answer, daemon=True).start()
+    with accepting(answer) as server:
         for _ in range(2):
-            lines = lines_of(breaker_env.run(client, "fields", f"https://127.0.0.1:{port}/v1/chat/completions"))
+            lines = lines_of(breaker_env.run(client, "fields", f"https://127.0.0.1:{server.port}/v1/chat/completions"))
             assert [line.code for line in lines] == [35] * 3
-    calls = breaker_env.calls(f"127.0.0.1:{port}")
+        calls = breaker_env.calls(f"127.0.0.1:{server.port}")
     assert (calls["failure"], calls["neutral"]) == (0, 6)
 
 

@@ -9,7 +9,6 @@ import pytest
 from fallbacks import (PLAIN, SECOND_KEY, Fallback, Remote, addressed, chain, chat, is_refused, reasons, target,
                        target_of)
 from provider import Answer, wait_until
-from servers import free_port
 from sock_programs import black_hole
 from support import PYTHON
 
@@ -257,8 +256,7 @@ def test_a_variable_of_two_lines_is_none(breaker_env, call, provider, second, th
 @pytest.mark.parametrize("bad", ["base = localhost:1/v1", "base = ftp://localhost/v1", "auth = no colon", "base ="])
 def test_a_section_that_is_wrong_is_left_out(bad, breaker_env, call, provider, third):
     """Never half of it; all else of the file is in force."""
-    port = free_port()
-    wrong = section("wrong", f"http://localhost:{port}/v1") if bad.startswith("auth") else "[fallback wrong]\n"
+    wrong = section("wrong", "http://localhost:1/v1") if bad.startswith("auth") else "[fallback wrong]\n"
     breaker_env.configure(target(provider, ["wrong", "absent", "third"]) + wrong + bad + "\n" + third.section(),
                           open_seconds=60)
     breaker_env.command("trip", "--create", provider.key())

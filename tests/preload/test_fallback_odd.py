@@ -3,10 +3,10 @@ own again."""
 
 import socket
 import struct
-import threading
 
 import pytest
 
+from listeners import accepting
 from fallbacks import Fallback, Remote, chain, chat, is_refused, reasons, target_of
 from provider import Answer, Provider
 
@@ -66,16 +66,13 @@ def test_a_callback_for_tls_is_not_asked_for_another_host(authority, breaker_env
 @pytest.mark.parametrize("multi", [False, True], ids=["easy", "multi"])
 def test_handshakes_that_are_cut_count_one_by_one(multi, breaker_env, third):
     """None of them shares its connection yet."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        def cut():
-            for _ in range(2):
-                connection = listener.accept()[0]
-                connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-                connection.recv(1 << 16)
-                connection.close()
+    def cut(connection):
+        with connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            connection.recv(1 << 16)
 
-        threading.Thread(target=cut, daemon=True).start()
-        key = "127.0.0.1:{}".format(listener.getsockname()[1])
+    with accepting(cut) as server:
+        key = f"127.0.0.1:{server.port}"
         breaker_env.configure(target_of(key, base=f"https://{key}/v1", fallback="third") + third.section(), open_seconds=60)
         with Remote(breaker_env) as curl:
             for name in "ab":

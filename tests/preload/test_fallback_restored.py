@@ -8,6 +8,7 @@ import urllib.parse
 
 import pytest
 
+from listeners import Acceptor
 from fallbacks import GNUTLS, OPENSSL, PLAIN, SECOND_KEY, Bytes, Fallback, Remote, chain, chat, target_of
 from provider import Answer, wait_until
 
@@ -201,28 +202,22 @@ PLACES = {
         "RESOLVE": [f"named.example:{primary.port}:127.0.0.1"]},
     "PORT": lambda primary, directory: {"URL": "http://127.0.0.1/v1/chat/completions", "PORT": primary.port},
     "UNIX_SOCKET_PATH": lambda primary, directory: {
-        "URL": "http://named.example/v1/chat/completions", "UNIX_SOCKET_PATH": unix_door(primary, directory)},
+        "URL": "http://named.example/v1/chat/completions", "UNIX_SOCKET_PATH": str(directory / "door")},
 }
 
 
-def unix_door(provider, directory):
+@pytest.fixture
+def door(provider, tmp_path):
     """A socket in the file system that the provider serves, too."""
-    path = str(directory / "door")
     listener = socket.socket(socket.AF_UNIX)
-    listener.bind(path)
+    listener.bind(str(tmp_path / "door"))
     listener.listen(16)
-
-    def serve():
-        while not provider._stopping.is_set():
-            connection, _ = listener.accept()
-            threading.Thread(target=provider._serve, args=(connection, 0), daemon=True).start()
-
-    threading.Thread(target=serve, daemon=True).start()
-    return path
+    with Acceptor(listener, provider.take):
+        yield
 
 
 @pytest.mark.parametrize("place", PLACES)
-def test_the_way_to_its_own_url_leads_nowhere_else(place, breaker_env, provider, second, tmp_path):
+def test_the_way_to_its_own_url_leads_nowhere_else(place, door, breaker_env, provider, second, tmp_path):
     options = {"URL": provider.url(), "POSTFIELDS": BODY, "HTTPHEADER": KEY, **PLACES[place](provider, tmp_path)}
     parts = urllib.parse.urlsplit(options["URL"])
     port = options.get("PORT", parts.port or 80)

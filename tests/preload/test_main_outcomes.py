@@ -1,6 +1,5 @@
 """Issue 2, item 6: each rule of DESIGN "Outcomes" that libcurl can show."""
 
-import contextlib
 import socket
 import threading
 import time
@@ -8,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from listeners import accepting
 from provider import Answer, wait_until
+from sock_programs import black_hole
 from support import PYTHON, chat
 
 CALLBACKS = Path(__file__).parent / "clients" / "client_callbacks.py"
@@ -262,29 +263,6 @@ def test_never_left_the_queue_is_neutral(provider, breaker_env):
 # --- the host ------------------------------------------------------------------------------------
 
 
-@contextlib.contextmanager
-def listener_that(act, backlog=16):
-    """A bare listener; `act` gets each connection."""
-    server = socket.create_server(("127.0.0.1", 0), backlog=backlog)
-
-    def loop():
-        while True:
-            try:
-                connection, _ = server.accept()
-            except OSError:
-                return
-            act(connection)
-
-    if act:
-        threading.Thread(target=loop, daemon=True).start()
-    try:
-        yield server.getsockname()[1]
-    finally:
-        with contextlib.suppress(OSError):
-            server.shutdown(socket.SHUT_RDWR)
-        server.close()
-
-
 def reset(connection):
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\1\0\0\0\0\0\0\0")
     connection.close()
@@ -298,7 +276,8 @@ def read_then_reset(connection):
 @pytest.mark.parametrize("act", [read_then_reset, lambda c: (c.recv(65536), c.close())], ids=["reset", "closed"])
 def test_a_handshake_cut_off_is_the_hosts_failure(act, curl, breaker_env):
     breaker_env.configure(open_seconds=60)
-    with listener_that(act) as port:
+    with accepting(act) as server:
+        port = server.port
         url = f"https://127.0.0.1:{port}/v1/chat/completions"
         got = [curl(url, f"m{n}") for n in range(7)]
     assert all(a.code == 35 for a in got[:5]) and all(a.refused for a in got[5:]), got
@@ -309,11 +288,7 @@ def test_a_handshake_cut_off_is_the_hosts_failure(act, curl, breaker_env):
 def test_a_connect_that_hangs(curl, breaker_env):
     """A full accept queue drops the SYN; the caller's time-out decides."""
     breaker_env.configure(connect_hang_after=0.2, open_seconds=60)
-    with listener_that(None, backlog=0) as port, contextlib.ExitStack() as stack:
-        for _ in range(4):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex(("127.0.0.1", port))
+    with black_hole() as port:
         url = f"http://127.0.0.1:{port}/v1/chat/completions"
         got = [curl(url, "m", "--connect-timeout", "0.4") for _ in range(6)]
     assert [a.code for a in got] == [28] * 5 + [0] and got[5].refused
@@ -322,11 +297,7 @@ def test_a_connect_that_hangs(curl, breaker_env):
 
 def test_a_young_connect_timeout_is_neutral(curl, breaker_env):
     breaker_env.configure(connect_hang_after=5)
-    with listener_that(None, backlog=0) as port, contextlib.ExitStack() as stack:
-        for _ in range(4):
-            filler = stack.enter_context(socket.socket())
-            filler.setblocking(False)
-            filler.connect_ex(("127.0.0.1", port))
+    with black_hole() as port:
         assert curl(f"http://127.0.0.1:{port}/v1/chat/completions", "m", "--connect-timeout", "0.2").code == 28
     calls = breaker_env.calls(f"127.0.0.1:{port}")
     assert (calls["failure"], calls["neutral"]) == (0, 1)

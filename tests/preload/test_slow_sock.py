@@ -2,10 +2,10 @@
 test_slow_curl.py."""
 
 import socket
-import threading
 
 import pytest
 
+from listeners import Acceptor
 from passing import LET_PASS, let_pass
 from provider import Answer, chunk_of, wait_until
 from slow_provider import DELTA, DONE, EVENTS, HEAD, NEVER, cause
@@ -117,25 +117,22 @@ def test_who_looks_late_at_a_stream_has_not_waited(steps, reply, provider, break
 @pytest.fixture
 def slow_link():
     """Takes an upload in 1.2 s and more, and answers at once then; the port."""
-    with socket.socket() as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)
-        listener.bind(("127.0.0.1", 0))
-        listener.listen()
+    def serve(connection):
+        with connection:
+            got = b"a"
+            while got and not got.endswith(b'"}'):
+                got = connection.recv(20000)
+                let_pass(0.008)  # a link's own time
+            if got:
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
+                connection.recv(1)
 
-        def serve():
-            with listener.accept()[0] as connection:
-                got = b"a"
-                while got and not got.endswith(b'"}'):
-                    got = connection.recv(20000)
-                    let_pass(0.008)  # a link's own time
-                if got:
-                    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}")
-                    connection.recv(1)
-
-        server = threading.Thread(target=serve)
-        server.start()
-        yield listener.getsockname()[1]
-        server.join(20)
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 20000)
+    listener.bind(("127.0.0.1", 0))
+    listener.listen()
+    with Acceptor(listener, serve) as server:
+        yield server.port
 
 
 @pytest.mark.parametrize("how, result", [("read", {"success": 1}), ("0.8", {"neutral": 1})])

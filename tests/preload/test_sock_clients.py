@@ -17,7 +17,7 @@ import pytest
 
 from provider import Answer, Provider, wait_until
 from sock_programs import (ALL, HTTP, KNOWN, MEASURE, OPEN, REFUSED, TIMEOUT, Conversation, Names, black_hole, digest_of,
-                           lines_of, no_ipv6, refusing_ipv6)
+                           lines_of, no_ipv6, port_of_localhost)
 from support import PYTHON, BreakerEnvironment
 
 EVENTS = b"".join(b'data: {"choices":[{"delta":{"content":"%d"}}]}\n\n' % n for n in range(40)) + b"data: [DONE]\n\n"
@@ -44,6 +44,13 @@ def localhost(tmp_path):
     if {"::1", "127.0.0.1"} <= found:
         return lambda *command: command
     return own_names(tmp_path, "127.0.0.1 localhost\n::1 localhost\n")
+
+
+@pytest.fixture
+def half(localhost):
+    """A provider at the second of localhost's addresses; the first refuses."""
+    with port_of_localhost() as port, Provider(port=port) as running:
+        yield running
 
 
 def own_names(directory, text):
@@ -100,13 +107,12 @@ def test_bare_black_hole(name, talk):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_bare_localhost(name, localhost, provider, talk):
-    with refusing_ipv6(provider.port):
-        client = talk(name, bare=True, names=localhost)
-        assert client.ask_often(2, provider.url(name="localhost"), "m", "close") == [TOLD[200]] * 2
-        provider.refuse()
-        assert client.ask(provider.url(name="localhost"), "m", "close") == REFUSED
-        client.end()
+def test_bare_localhost(name, localhost, half, talk):
+    client = talk(name, bare=True, names=localhost)
+    assert client.ask_often(2, half.url(name="localhost"), "m", "close") == [TOLD[200]] * 2
+    half.refuse()
+    assert client.ask(half.url(name="localhost"), "m", "close") == REFUSED
+    client.end()
 
 
 # --- a refused port, and a name with two addresses -------------------------------------------------
@@ -158,20 +164,19 @@ def test_a_refused_port(name, provider, breaker_env, talk):
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_localhost_with_one_address_refused(name, localhost, provider, breaker_env, talk):
+def test_localhost_with_one_address_refused(name, localhost, half, breaker_env, talk):
     """FIELD-NOTES 3.8: an address on the way to one that answers is nothing; both refused is one failure."""
-    key, url = provider.key(name="localhost"), provider.url(name="localhost")
+    key, url = half.key(name="localhost"), half.url(name="localhost")
     breaker_env.configure(listed(key), open_seconds=60)
-    with refusing_ipv6(provider.port):
-        client = talk(name, names=localhost)
-        assert client.ask_often(7, url, "m", "close") == [TOLD[200]] * 7
-        calls = breaker_env.calls(key)
-        assert calls["failure"] == 0 and calls["success"] >= 1, calls
-        provider.clear()
-        first_only = name == "java"
-        refuse_until_open(client, url, key, provider, breaker_env, first_only)
-        probe(client, url, key, provider, breaker_env, first_only)
-        client.end()
+    client = talk(name, names=localhost)
+    assert client.ask_often(7, url, "m", "close") == [TOLD[200]] * 7
+    calls = breaker_env.calls(key)
+    assert calls["failure"] == 0 and calls["success"] >= 1, calls
+    half.clear()
+    first_only = name == "java"
+    refuse_until_open(client, url, key, half, breaker_env, first_only)
+    probe(client, url, key, half, breaker_env, first_only)
+    client.end()
 
 
 # As event loops that take a descriptor's being writable for the connect's success.
@@ -235,17 +240,16 @@ def test_hangs_of_who_wrote_before_there_was_a_peer(breaker_env):
     assert (calls["failure"], calls["refused"]) == (5, 1), calls
 
 
-def test_a_probe_whose_connect_nobody_asks_about(localhost, provider, breaker_env):
+def test_a_probe_whose_connect_nobody_asks_about(localhost, half, breaker_env):
     """The grant of its walk is there before the request asks for one."""
-    key = provider.key(name="localhost")
+    key = half.key(name="localhost")
     breaker_env.configure(listed(key))
-    with refusing_ipv6(provider.port):
-        run = [*localhost(PYTHON, "-c", UNASKING, provider.port)]
-        assert breaker_env.run(*run).stdout.split()[-1:] == [b"200"]
-        breaker_env.make_due(key)
-        done = breaker_env.run(*run)
+    run = [*localhost(PYTHON, "-c", UNASKING, half.port)]
+    assert breaker_env.run(*run).stdout.split()[-1:] == [b"200"]
+    breaker_env.make_due(key)
+    done = breaker_env.run(*run)
     assert done.stdout.split()[-1:] == [b"200"], done
-    assert breaker_env.state(key) == "closed" and provider.count() == 2
+    assert breaker_env.state(key) == "closed" and half.count() == 2
 
 
 # --- a black hole ----------------------------------------------------------------------------------
@@ -337,7 +341,8 @@ def test_a_name_with_two_black_holes(names, localhost, build, tmp_path_factory, 
     """Two failures, then none: one for each call, whether a client walks both addresses, tries both at once, or times
     out before the second (or never looks at it) and begins with the first again. All of them at the same time."""
     with contextlib.ExitStack() as stack:
-        port = stack.enter_context(black_hole())
+        port = stack.enter_context(port_of_localhost())
+        stack.enter_context(black_hole(port=port))
         stack.enter_context(black_hole("::1", port))
         key, url, running = f"localhost:{port}", f"http://localhost:{port}/v1/chat/completions", {}
         argv = {name: KNOWN[name].argv for name in names if name != "java"}

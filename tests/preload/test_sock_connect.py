@@ -1,15 +1,13 @@
 """The host's breaker, for programs that open their own sockets: what a connect and the first byte after it
 say, whatever is spoken on the connection."""
 
-import contextlib
 import json
-import socket
 import subprocess
-import threading
 from pathlib import Path
 
 import pytest
 
+from listeners import accepting
 from provider import Answer, wait_until
 from support import PYTHON, chat
 
@@ -58,20 +56,15 @@ class Listener:
 
     def __init__(self, serve):
         self.serve, self.accepted, self.held = serve, 0, []
-        self.socket = socket.create_server((LOOPBACK, 0))
-        self.port = self.socket.getsockname()[1]
-        threading.Thread(target=self._run, daemon=True).start()
+        self.acceptor = accepting(self._take)
+        self.port = self.acceptor.port
 
-    def _run(self):
-        with contextlib.suppress(OSError):
-            while True:
-                connection = self.socket.accept()[0]
-                self.accepted += 1
-                self.serve(self, connection)
+    def _take(self, connection):
+        self.accepted += 1
+        self.serve(self, connection)
 
     def close(self):
-        self.socket.shutdown(socket.SHUT_RDWR)
-        self.socket.close()
+        self.acceptor.close()
         for connection in self.held:
             connection.close()
 

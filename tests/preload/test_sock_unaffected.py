@@ -9,10 +9,10 @@ import hashlib
 import random
 import re
 import signal
-import socket
 
 import pytest
 
+from listeners import bound
 from provider import LOOPBACK, Answer, wait_until
 from servers import Side, first_difference
 
@@ -50,9 +50,8 @@ def both(tmp_path, breaker_env):
 @pytest.fixture
 def refused():
     """A port on which nobody listens and that nobody gets."""
-    with socket.socket() as reserve:
-        reserve.bind((LOOPBACK, 0))
-        yield reserve.getsockname()[1]
+    with bound() as held:
+        yield held.getsockname()[1]
 
 
 # --- nginx -------------------------------------------------------------------------------------------

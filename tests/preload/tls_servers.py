@@ -7,6 +7,7 @@ import threading
 
 import pytest
 
+from listeners import serving
 from sock_programs import ALL
 
 # Debian's has the system's libssl, and its makers' brings its own.
@@ -55,25 +56,15 @@ class Tunnel:
     """A proxy that leads to any port of this machine: asked by CONNECT, or by SOCKS 5 without a password."""
 
     def __init__(self):
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
         self.asked = []
-        threading.Thread(target=self._accept, daemon=True).start()
+        self.acceptor = serving(self._serve)
+        self.port = self.acceptor.port
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
-
-    def _accept(self):
-        while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+        self.acceptor.close()
 
     def _serve(self, client):
         try:

@@ -18,9 +18,10 @@ from pathlib import Path
 
 import pytest
 
+from listeners import bound
 from provider import DEADLINE, wait_until
 from sdk_provider import ApiProvider
-from servers import free_port, listening
+from servers import listening
 from tls_servers import trust
 
 HERE = Path(__file__).parent
@@ -90,7 +91,8 @@ class Service:
 @pytest.fixture
 def service(sdk_python, breaker_env, moody, names, named, authority, open_directory):
     """gunicorn with its workers; as root they are nobody's, and so is the table."""
-    port, host = free_port(), named("openai")
+    held, host = bound(), named("openai")
+    port = held.getsockname()[1]
     ca = open_directory / "ca.pem"
     shutil.copy(authority.ca, ca)
     (open_directory / "shm").mkdir(0o700)
@@ -112,6 +114,7 @@ def service(sdk_python, breaker_env, moody, names, named, authority, open_direct
     yield Service(process, port)
     if process.poll() is None:
         os.killpg(process.pid, signal.SIGKILL)  # workers do not end with a killed master
+    held.close()
 
 
 def is_right(said):
