@@ -120,7 +120,6 @@ static void call_socket(const char *how, const char *model)
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     MUST(fd >= 0);
-    bound_waits(fd, BOUND_S * 1000);
     if (strcmp(how, "named") == 0)
         ask_for_address();
     errno = 0;
@@ -140,7 +139,6 @@ static void call_tls(const char *how, const char *model)
 
     (void)how;
     MUST(fd >= 0);
-    bound_waits(fd, BOUND_S * 1000);
     if (connect_to(fd, port) != 0) {
         tell(model, errno == ECONNREFUSED ? "refused" : strerror(errno), 0, 0);
     } else {

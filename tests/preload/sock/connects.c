@@ -191,11 +191,22 @@ static void black_hole(void)
 /* A blocking connect with a bound of the program's own. */
 static void black_hole_bounded(void)
 {
-    int fd = new_socket(0);
+    int fd, result, error;
 
-    bound_waits(fd, 200);
-    SHOW(connect_to(fd, hole));
-    SHOW(connect_to(fd, hole));
+    do { /* a first one that is begun, and not ended by a stop of the process */
+        fd = new_socket(0);
+        bound_waits(fd, 200);
+        errno = 0;
+        result = connect_to(fd, hole);
+        error = errno;
+    } while (error == EINTR && close(fd) == 0);
+    SHOW((errno = error, result));
+    do {
+        errno = 0;
+        result = connect_to(fd, hole);
+        error = errno;
+    } while (error == EINTR);
+    SHOW((errno = error, result));
     SHOW(error_of(fd));
     SHOW(close(fd));
 }
@@ -520,14 +531,12 @@ static void fast_open(void)
     struct sockaddr_in address = loopback(port);
     int fd = new_socket(0), one = 1;
 
-    bound_waits(fd, BOUND_S * 1000);
     SHOW(sendto(fd, request, length, MSG_FASTOPEN, (struct sockaddr *)&address, sizeof address) ==
          (ssize_t)length);
     SHOW(read_status(fd));
     SHOW(peer_of(fd));
     SHOW(close(fd));
     fd = new_socket(0);
-    bound_waits(fd, BOUND_S * 1000);
     struct iovec part = {request, length};
     struct msghdr message = {
         .msg_name = &address, .msg_namelen = sizeof address, .msg_iov = &part, .msg_iovlen = 1};
@@ -535,7 +544,6 @@ static void fast_open(void)
     SHOW(read_status(fd));
     SHOW(close(fd));
     fd = new_socket(0);
-    bound_waits(fd, BOUND_S * 1000);
     SHOW(setsockopt(fd, IPPROTO_TCP, TCP_FASTOPEN_CONNECT, &one, sizeof one));
     SHOW(connect_to(fd, port));
     SHOW(write(fd, request, length) == (ssize_t)length);

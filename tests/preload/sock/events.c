@@ -109,7 +109,7 @@ int main(int argc, char **argv)
     for (unsigned i = 0; i < count; i++)
         start(&connections[i], calls);
     for (unsigned open = count; open > 0;) {
-        int ready = KEPT(epoll_wait(epoll, events, 128, BOUND_S * 1000));
+        int ready = KEPT(await_events(epoll, events, 128, BOUND_S * 1000));
         MUST(ready > 0, "%u are left", open);
         for (int i = 0; i < ready; i++) {
             struct connection *connection = events[i].data.ptr;

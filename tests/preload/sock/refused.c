@@ -110,7 +110,7 @@ static void wait_in(int epoll)
 {
     struct epoll_event event;
 
-    MUST(KEPT(epoll_wait(epoll, &event, 1, AT_ONCE_MS)) == 1);
+    MUST(KEPT(await_events(epoll, &event, 1, AT_ONCE_MS)) == 1);
     MUST(event.data.fd == fd && event.events & EPOLLIN, "events %x", event.events);
 }
 
@@ -138,7 +138,7 @@ static void registered_before(uint32_t events)
     int epoll = watched(events);
     struct epoll_event event;
 
-    MUST(KEPT(epoll_wait(epoll, &event, 1, 0)) == 0);
+    MUST(KEPT(await_events(epoll, &event, 1, 0)) == 0);
     post_shut();
     wait_in(epoll);
     read_rest();
@@ -501,7 +501,7 @@ static void *epoll_in_thread(void *unused)
 
     (void)unused;
     reader = (pid_t)syscall(SYS_gettid);
-    MUST(KEPT(epoll_wait(epoll, &event, 1, BOUND_S * 1000)) == 1);
+    MUST(KEPT(await_events(epoll, &event, 1, BOUND_S * 1000)) == 1);
     read_rest();
     close(epoll);
     return NULL;
