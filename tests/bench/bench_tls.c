@@ -14,9 +14,15 @@ static bool link_begin(int fd)
     if (!context && !(context = SSL_CTX_new(TLS_client_method())))
         return false;
     ssl = SSL_new(context);
-    if (ssl && SSL_set_tlsext_host_name(ssl, "localhost") == 1 && SSL_set_fd(ssl, fd) == 1 &&
-        SSL_connect(ssl) == 1)
-        return true;
+    if (ssl && SSL_set_tlsext_host_name(ssl, "localhost") == 1 && SSL_set_fd(ssl, fd) == 1) {
+        int result;
+        do {
+            errno = 0;
+            result = SSL_connect(ssl);
+        } while (result < 0 && errno == EINTR); /* as post.h's */
+        if (result == 1)
+            return true;
+    }
     SSL_free(ssl);
     return false;
 }

@@ -112,6 +112,8 @@ static long post(int fd, unsigned *marked)
         return -1;
     while (have < ANSWER_MAX && (wanted == 0 || have < wanted)) {
         ssize_t got = link_receive(fd, answer + have, ANSWER_MAX - have);
+        if (got < 0 && errno == EINTR)
+            continue; /* a bounded wait, by a stop and a continuation (signal(7)) */
         if (got <= 0)
             return -1;
         have += (size_t)got;
