@@ -71,8 +71,8 @@ CHECKS := $(addprefix check-,static unit kill asan tsan clang O0 aarch64 fuzz)
 JOBS    ?= 2
 AT_ONCE  = $(JOBS:%=-j%)
 
-.PHONY: all demo check $(CHECKS) check-mutants check-clients check-sanitizers check-cross check-valgrind check-faults check-analyzers coverage bench soak \
-        install clean format unit stress benches fuzzers linked sdks
+.PHONY: all demo check $(CHECKS) check-mutants check-clients check-sanitizers check-cross check-valgrind check-faults \
+        check-frozen check-analyzers coverage bench soak install clean format unit stress benches fuzzers linked sdks
 .DELETE_ON_ERROR:
 
 all: $(BUILD)/libbreaker.so $(BUILD)/breaker
@@ -279,6 +279,12 @@ check-valgrind:
 	@$(MAKE) --no-print-directory -s -j2 all
 	@BREAKER_CHECK_VALGRIND=1 BREAKER_BUILD=$(abspath $(BUILD)) $(PYTHON) -m pytest -q -p no:cacheprovider \
 	    tests/preload/test_curl_valgrind.py tests/preload/test_sock_valgrind.py tests/preload/test_tls_valgrind.py
+
+# The clients' tests, in a container that is frozen for a moment every second (root).
+check-frozen:
+	@scripts/deps check
+	@$(MAKE) --no-print-directory -s -j2 DEVELOPER=1 sdks all benches
+	@BREAKER_BUILD=$(abspath $(BUILD)) scripts/check-frozen $(PYTHON) -m pytest -q -p no:cacheprovider -n $(WORKERS) tests
 
 # Each call that libbreaker.so makes fails in turn, instead of some of each; and slots of more bytes.
 check-faults:
