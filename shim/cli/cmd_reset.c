@@ -50,7 +50,8 @@ static const struct argp reset_argp = {
            "models still refuse is told. Or start again with an empty "
            "table."
            "\vRunning programs move to a fresh table within a second of their next failure or "
-           "refusal. Exit code 1: KEY is unknown (the nearest ones are named).",
+           "refusal; until then status does not show them, and trip and force do not reach them. "
+           "Exit code 1: KEY is unknown (the nearest ones are named).",
     .children = children,
 };
 
