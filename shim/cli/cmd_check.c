@@ -32,8 +32,8 @@ static const struct argp check_argp = {
     .parser = parse,
     .args_doc = "[FILE]",
     .doc =
-        "Say everything that is wrong in FILE, or in the breaker.ini and the BREAKER_ variables "
-        "that programs would read, and with the log and the table that they name."
+        "Say everything that is wrong in FILE; without it, in the breaker.ini and the BREAKER_ "
+        "variables that programs would read, and with the log and the table that these name."
         "\vOne line per problem on stderr, as FILE:LINE: KEY: what was expected, what was "
         "found; exit code 1 if there was any. A ${VAR} of a fallback that is not set here is one.",
     .children = children,

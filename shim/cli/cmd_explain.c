@@ -62,7 +62,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp_option options[] = {
     {"method", KEY_METHOD, "METHOD", 0,
-     "the request's; else POST for the path of an LLM call and with a model or a body, or GET", 0},
+     "the request's; without it POST for the path of an LLM call or with a model or a body, else "
+     "GET",
+     0},
     {"model", KEY_MODEL, "MODEL", 0, "the model that the body names", 0},
     {"body", KEY_BODY, "FILE", 0, "read the model from this body, JSON or multipart; -: stdin", 0},
     {"json", KEY_JSON, NULL, 0, "print one JSON object", 0},
