@@ -102,7 +102,7 @@ $(BUILD)/tests/unit/%: tests/unit/%.c $(BUILD)/libshim.a
 	$(CC) $(CPPFLAGS) -Itests/unit $(CFLAGS) -std=gnu11 $(WARNINGS) $(SANFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^) $(BUILD)/libshim.a $(INIH) -lcmocka -pthread
 
 # What a unit test needs of preload/, objects that hook and look up nothing.
-$(BUILD)/tests/unit/test_sock_names: $(call obj,preload/sock_names.c preload/sock_names_learn.c preload/sock_address.c preload/sock_lock.c)
+$(filter $(BUILD)/tests/unit/test_sock_names%,$(UNIT)): $(call obj,preload/sock_names.c preload/sock_names_learn.c preload/sock_address.c preload/sock_lock.c)
 $(BUILD)/tests/unit/test_sock_attempt: $(call obj,preload/sock_attempt.c preload/sock_lock.c)
 $(BUILD)/tests/unit/test_sock_fallback: $(call obj,preload/sock_fallback.c preload/sock_address.c preload/sock_lock.c)
 $(BUILD)/tests/unit/test_sock_pool: $(call obj,preload/sock_pool.c)
