@@ -71,22 +71,24 @@ static void defaults_without_a_file(void **state)
     config_free(NULL);
 }
 
+static const char every_key[] =
+    "[breaker]\nmatch = listed\ntable = /t/a b\nlog = /l\ndeepbind = keep\nmode = OFF\n"
+    "scope = HOST\nfailure_threshold = 7\ndegrade_threshold = 0\nopen_seconds = 0.5\nbackoff = "
+    "1.5\n"
+    "open_max = 60\njitter = 1\nhalf_open_probes = 2\nsuccess_threshold = 3\nprobe_lease = 2\n"
+    "timeout_after = 0\nhang_after = 1.25\nconnect_hang_after = 0.000001\n"
+    "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
+    "should_retry = yes\nfailure_rate = 0.25\nwindow = 1.5\nmin_calls = 8000\n"
+    "neutral_status = 500-502\nneutral_status = 404\n"
+    "neutral_body = too long,b\nneutral_body = \"code\": 1\n"
+    "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
+    "cooldown_on = 401, CONNECT\ncooldown_on = 502\nerror_code = no-go\n"
+    "slow_first_byte = 0.75\nstall_after = 20\n";
+
 static void every_key_reaches_its_place(void **state)
 {
     (void)state;
-    struct config *config = load_good(
-        "[breaker]\nmatch = listed\ntable = /t/a b\nlog = /l\ndeepbind = keep\nmode = OFF\n"
-        "scope = HOST\nfailure_threshold = 7\ndegrade_threshold = 0\nopen_seconds = 0.5\nbackoff = "
-        "1.5\n"
-        "open_max = 60\njitter = 1\nhalf_open_probes = 2\nsuccess_threshold = 3\nprobe_lease = 2\n"
-        "timeout_after = 0\nhang_after = 1.25\nconnect_hang_after = 0.000001\n"
-        "failure_status = 500\nfailure_status = 501,503-504\nwhen_exhausted = pass\n"
-        "should_retry = yes\nfailure_rate = 0.25\nwindow = 1.5\nmin_calls = 8000\n"
-        "neutral_status = 500-502\nneutral_status = 404\n"
-        "neutral_body = too long,b\nneutral_body = \"code\": 1\n"
-        "rate_limit = count\ncooldown_max = 2.5\nquota_cooldown = 600\ncooldown_seconds = 0.5\n"
-        "cooldown_on = 401, CONNECT\ncooldown_on = 502\nerror_code = no-go\n"
-        "slow_first_byte = 0.75\nstall_after = 20\n");
+    struct config *config = load_good(every_key);
     struct policy policy = policy_of(config, "h", NULL);
 
     assert_int_equal(config_match(config), MATCH_LISTED);

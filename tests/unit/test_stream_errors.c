@@ -26,71 +26,70 @@ static void test_errors_of_anthropic(void **state)
     }
 }
 
+static const struct {
+    const char *error;
+    enum stream_state expected;
+} openai_errors[] = {
+    {"{\"message\":\"m\",\"type\":\"server_error\",\"param\":null,\"code\":null}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":"
+     "\"context_length_exceeded\"}",
+     STREAM_CALLER},
+    {"{\"message\":\"m\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}", STREAM_RATE},
+    {"{\"code\":\"insufficient_quota\",\"message\":\"m\",\"type\":\"insufficient_quota\"}",
+     STREAM_QUOTA},
+    {"{\"type\":\"requests\",\"code\":\"billing_hard_limit_reached\"}", STREAM_QUOTA},
+    {"{\"type\":\"exceeded_current_quota_error\",\"code\":429}", STREAM_QUOTA},
+    {"{\"type\":\"invalid_request_error\",\"code\":\"rate_limit_exceeded\"}", STREAM_RATE},
+    {"{\"message\":\"m\",\"code\":\"content_filter\"}", STREAM_CALLER},
+    /* LiteLLM writes statuses as text, vLLM as numbers, TGI under a name of its own */
+    {"{\"message\":\"m\",\"type\":\"None\",\"param\":\"None\",\"code\":\"500\"}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"type\":\"None\",\"code\":\"400\"}", STREAM_CALLER},
+    {"{\"object\":\"error\",\"type\":\"BadRequestError\",\"code\":null}", STREAM_CALLER},
+    {"{\"message\":\"m\",\"http_status_code\":422}", STREAM_CALLER},
+    {"{\"message\":\"m\",\"code\":401}", STREAM_CALLER},
+    {"{\"message\":\"m\",\"code\":403}", STREAM_CALLER},
+    {"{\"message\":\"m\",\"code\":404}", STREAM_CALLER},
+    {"{\"message\":\"m\",\"code\":413}", STREAM_CALLER},
+    {"{\"message\":\"m\",\"code\":429}", STREAM_RATE},
+    {"{\"message\":\"m\",\"code\":408}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"code\":424}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"code\":498}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"code\":529}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"code\":7}", STREAM_FAILURE},
+    {"{\"message\":\"m\",\"code\":429.5}", STREAM_FAILURE},
+    {"{}", STREAM_FAILURE},
+    {"[]", STREAM_FAILURE},
+    {"[{\"code\":400}]", STREAM_FAILURE},
+    {"\"something broke\"", STREAM_FAILURE},
+    {"\"rate_limit_exceeded\"", STREAM_RATE},
+    {"true", STREAM_FAILURE},
+    {"{\"error\":{\"type\":\"invalid_request_error\"}}", STREAM_CALLER},
+    /* only whole words of a length that they have */
+    {"{\"code\":\"xcontext_length_exceeded\"}", STREAM_FAILURE},
+    {"{\"code\":\"context_length_exceeded_not\"}", STREAM_FAILURE},
+    {"{\"code\":\"invalid_01234567890123456789012345678901234567\"}", STREAM_CALLER},
+    {"{\"code\":\"invalid_012345678901234567890123456789012345678\"}", STREAM_CALLER},
+    {"{\"code\":\"invalid_0123456789012345678901234567890123456789\"}", STREAM_FAILURE},
+    {"{\"code\":\"inv\\u0061lid_prompt\"}", STREAM_FAILURE},
+    {"{\"a_name_that_is_much_longer_than_any_that_ever_matters\":{\"a\":[]},\"code\":400}",
+     STREAM_CALLER},
+    {"{\"a_name_that_is_much_longer_than_any_that_ever_matters\":\"a\",\"code\":400}",
+     STREAM_CALLER},
+    {"{\"metadata\":{\"code\":400},\"message\":\"code\\\":400\"}", STREAM_FAILURE},
+};
+
 static void test_errors_of_openai(void **state)
 {
-    static const struct {
-        const char *error;
-        enum stream_state expected;
-    } errors[] = {
-        {"{\"message\":\"m\",\"type\":\"server_error\",\"param\":null,\"code\":null}",
-         STREAM_FAILURE},
-        {"{\"message\":\"m\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":"
-         "\"context_length_exceeded\"}",
-         STREAM_CALLER},
-        {"{\"message\":\"m\",\"type\":\"tokens\",\"code\":\"rate_limit_exceeded\"}", STREAM_RATE},
-        {"{\"code\":\"insufficient_quota\",\"message\":\"m\",\"type\":\"insufficient_quota\"}",
-         STREAM_QUOTA},
-        {"{\"type\":\"requests\",\"code\":\"billing_hard_limit_reached\"}", STREAM_QUOTA},
-        {"{\"type\":\"exceeded_current_quota_error\",\"code\":429}", STREAM_QUOTA},
-        {"{\"type\":\"invalid_request_error\",\"code\":\"rate_limit_exceeded\"}", STREAM_RATE},
-        {"{\"message\":\"m\",\"code\":\"content_filter\"}", STREAM_CALLER},
-        /* LiteLLM writes statuses as text, vLLM as numbers, TGI under a name of its own */
-        {"{\"message\":\"m\",\"type\":\"None\",\"param\":\"None\",\"code\":\"500\"}",
-         STREAM_FAILURE},
-        {"{\"message\":\"m\",\"type\":\"None\",\"code\":\"400\"}", STREAM_CALLER},
-        {"{\"object\":\"error\",\"type\":\"BadRequestError\",\"code\":null}", STREAM_CALLER},
-        {"{\"message\":\"m\",\"http_status_code\":422}", STREAM_CALLER},
-        {"{\"message\":\"m\",\"code\":401}", STREAM_CALLER},
-        {"{\"message\":\"m\",\"code\":403}", STREAM_CALLER},
-        {"{\"message\":\"m\",\"code\":404}", STREAM_CALLER},
-        {"{\"message\":\"m\",\"code\":413}", STREAM_CALLER},
-        {"{\"message\":\"m\",\"code\":429}", STREAM_RATE},
-        {"{\"message\":\"m\",\"code\":408}", STREAM_FAILURE},
-        {"{\"message\":\"m\",\"code\":424}", STREAM_FAILURE},
-        {"{\"message\":\"m\",\"code\":498}", STREAM_FAILURE},
-        {"{\"message\":\"m\",\"code\":529}", STREAM_FAILURE},
-        {"{\"message\":\"m\",\"code\":7}", STREAM_FAILURE},
-        {"{\"message\":\"m\",\"code\":429.5}", STREAM_FAILURE},
-        {"{}", STREAM_FAILURE},
-        {"[]", STREAM_FAILURE},
-        {"[{\"code\":400}]", STREAM_FAILURE},
-        {"\"something broke\"", STREAM_FAILURE},
-        {"\"rate_limit_exceeded\"", STREAM_RATE},
-        {"true", STREAM_FAILURE},
-        {"{\"error\":{\"type\":\"invalid_request_error\"}}", STREAM_CALLER},
-        /* only whole words of a length that they have */
-        {"{\"code\":\"xcontext_length_exceeded\"}", STREAM_FAILURE},
-        {"{\"code\":\"context_length_exceeded_not\"}", STREAM_FAILURE},
-        {"{\"code\":\"invalid_01234567890123456789012345678901234567\"}", STREAM_CALLER},
-        {"{\"code\":\"invalid_012345678901234567890123456789012345678\"}", STREAM_CALLER},
-        {"{\"code\":\"invalid_0123456789012345678901234567890123456789\"}", STREAM_FAILURE},
-        {"{\"code\":\"inv\\u0061lid_prompt\"}", STREAM_FAILURE},
-        {"{\"a_name_that_is_much_longer_than_any_that_ever_matters\":{\"a\":[]},\"code\":400}",
-         STREAM_CALLER},
-        {"{\"a_name_that_is_much_longer_than_any_that_ever_matters\":\"a\",\"code\":400}",
-         STREAM_CALLER},
-        {"{\"metadata\":{\"code\":400},\"message\":\"code\\\":400\"}", STREAM_FAILURE},
-    };
     char body[1024];
 
     (void)state;
-    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+    for (size_t i = 0; i < sizeof openai_errors / sizeof *openai_errors; i++) {
         snprintf(body, sizeof body, CHUNK "data: {\"error\":%s}\n\ndata: [DONE]\n\n",
-                 errors[i].error);
-        is(SSE, body, errors[i].expected);
+                 openai_errors[i].error);
+        is(SSE, body, openai_errors[i].expected);
         snprintf(body, sizeof body, "\n {\"id\":\"x\",\"choices\":[],\"error\":%s} ",
-                 errors[i].error);
-        is(JSON, body, errors[i].expected);
+                 openai_errors[i].error);
+        is(JSON, body, openai_errors[i].expected);
     }
 }
 
