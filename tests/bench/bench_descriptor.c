@@ -4,8 +4,8 @@
  *   bench_descriptor ways                  a line per way: "WAY FUNCTION..." (what a round calls)
  *   bench_descriptor calls COUNT           COUNT rounds of every way: for strace, from outside
  *   bench_descriptor times ROUNDS COUNT    ROUNDS lines per way: "WAY BARE SEEN", ns of COUNT
- * rounds bench_descriptor instructions          a line per way: "WAY BARE SEEN", instructions of
- * one round in user mode; x86-64 only, elsewhere exits 77
+ *   bench_descriptor instructions          a line per way: "WAY BARE SEEN", user-mode instructions
+ *                                          of one round; x86-64 only, elsewhere exits 77
  *
  * SEEN are the functions that the program was linked to, a preload's where there is one; BARE the
  * same of libc itself. Both are called in one process on the same descriptors, in turns: what
@@ -15,93 +15,22 @@
  * cheapest form that the kernel answers at once. A round whose result is not the expected one
  * fails the whole run: nothing would be told by its cost.
  */
-#include <dlfcn.h>
+#include "lib/descriptor_functions.h"
+
 #include <errno.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <signal.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/sendfile.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <sys/un.h>
 #include <time.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #define COUNT_MAX 10000000
 #define WARM_UP   100
-
-/* What _FORTIFY_SOURCE makes of read, recv and recvfrom. */
-extern ssize_t __read_chk(int fd, void *buffer, size_t count, size_t size);
-extern ssize_t __recv_chk(int fd, void *buffer, size_t count, size_t size, int flags);
-extern ssize_t __recvfrom_chk(int fd, void *buffer, size_t count, size_t size, int flags,
-                              struct sockaddr *from, socklen_t *len);
-
-/* --- the functions -------------------------------------------------------------------------- */
-
-#define FUNCTIONS(F)                                                                               \
-    F(read)                                                                                        \
-    F(__read_chk)                                                                                  \
-    F(readv)                                                                                       \
-    F(write)                                                                                       \
-    F(writev)                                                                                      \
-    F(sendfile)                                                                                    \
-    F(sendfile64)                                                                                  \
-    F(close)                                                                                       \
-    F(close_range)                                                                                 \
-    F(closefrom)                                                                                   \
-    F(dup)                                                                                         \
-    F(dup2)                                                                                        \
-    F(dup3)                                                                                        \
-    F(fcntl)                                                                                       \
-    F(fcntl64)                                                                                     \
-    F(syscall)                                                                                     \
-    F(prctl)                                                                                       \
-    F(connect)                                                                                     \
-    F(shutdown)                                                                                    \
-    F(getsockopt)                                                                                  \
-    F(getpeername)                                                                                 \
-    F(send)                                                                                        \
-    F(sendto)                                                                                      \
-    F(sendmsg)                                                                                     \
-    F(sendmmsg)                                                                                    \
-    F(recv)                                                                                        \
-    F(__recv_chk)                                                                                  \
-    F(recvfrom)                                                                                    \
-    F(__recvfrom_chk)                                                                              \
-    F(recvmsg)                                                                                     \
-    F(recvmmsg)
-
-struct functions {
-#define F(name) __typeof__(name) *name;
-    FUNCTIONS(F)
-#undef F
-};
-
-static const struct functions seen = {
-#define F(name) .name = name,
-    FUNCTIONS(F)
-#undef F
-};
-static struct functions bare;
-
-static bool find_bare(void)
-{
-    void *libc = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
-    bool found = libc != NULL;
-
-#define F(name) found = found && (*(void **)&bare.name = dlsym(libc, #name));
-    FUNCTIONS(F)
-#undef F
-    return found;
-}
 
 /* --- the descriptors ------------------------------------------------------------------------ */
 
