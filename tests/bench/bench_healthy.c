@@ -16,7 +16,7 @@
  * SIN adds one forbidden deed to each call, so that the tests can show that they would see it:
  * malloc, lock, syscall or word.
  */
-#include "shim.h"
+#include "lib/healthy_call.h"
 #include "table/layout.h"
 
 #include <dlfcn.h>
@@ -112,19 +112,6 @@ static void commit(enum sin sin)
 
 static int one_call(struct shim_call *call)
 {
-    static const struct call_end good = {.kind = END_COMPLETE,
-                                         .phase = PHASE_BODY,
-                                         .status = 200,
-                                         .byte_received = true,
-                                         .age_ns = CLOCK_NS_PER_MS};
-    static const struct shim_request request = {
-        .method = {"POST", 4},
-        .scheme = {"https", 5},
-        .host = {"api.openai.com", 14},
-        .port = 443,
-        .path = {"/v1/chat/completions", 20},
-    };
-
     if (shim_open(call, &request) != SHIM_NEEDS_BODY ||
         !shim_body(call, SPAN_LIT("{\"messages\":[],\"model\":\"gpt-4o-mini\"}"), true) ||
         shim_admit(call) != SHIM_ADMITTED || !shim_admitted(call))

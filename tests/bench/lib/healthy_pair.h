@@ -5,7 +5,7 @@
 #ifndef BREAKER_BENCH_HEALTHY_PAIR_H
 #define BREAKER_BENCH_HEALTHY_PAIR_H
 
-#include "shim.h"
+#include "healthy_call.h"
 
 #include <stdlib.h>
 #include <time.h>
@@ -25,11 +25,6 @@ static inline int64_t fake_ms(void)
 }
 
 static const struct clock_ops fake = {fake_ns, fake_ns, fake_ms};
-static const struct call_end good = {.kind = END_COMPLETE,
-                                     .phase = PHASE_BODY,
-                                     .status = 200,
-                                     .byte_received = true,
-                                     .age_ns = CLOCK_NS_PER_MS};
 static struct shim_call calls[BATCH];
 
 static inline double now_ns(void)
@@ -43,13 +38,6 @@ static inline double now_ns(void)
 /* Each call has a struct of its own, or the same as a call of the same model. */
 static inline void open_call(struct shim_call *call, struct span body)
 {
-    static const struct shim_request request = {
-        .method = {"POST", 4},
-        .scheme = {"https", 5},
-        .host = {"api.openai.com", 14},
-        .port = 443,
-        .path = {"/v1/chat/completions", 20},
-    };
     enum shim_need need;
 
     if (!shim_open_again(call, &need))
