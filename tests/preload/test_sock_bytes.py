@@ -284,27 +284,31 @@ def test_refused_large(node, breaker_env, shut_recorder):
         assert breaker_env.calls(shut_recorder.key("shut"))["refused"] == number
 
 
-# --- refused, seen from C (sock/refused.c) -----------------------------------------------------------
+# --- refused, seen from C (sock/refused_*.c) ---------------------------------------------------------
 
 
 @pytest.fixture
 def refused(compile_c):
-    return compile_c(SOCK / "refused.c", "-I", SOCK, "-pthread", "-O2", "-D_FORTIFY_SOURCE=2", name="refused")
+    def make(name):
+        return compile_c(SOCK / f"{name}.c", "-I", SOCK, "-pthread", "-O2", "-D_FORTIFY_SOURCE=2", name=name)
+
+    return make
 
 
 WAITS = ["poll", "poll-before", "select", "epoll", "epoll-edge", "epoll-before", "epoll-edge-before", "epoll-exclusive"]
+THREADS = ["reader-thread", "poller-thread", "epoller-thread"]
 READS = ["read", "read-chk", "recv", "recv-chk", "recvfrom", "one-byte", "readv", "recvmsg", "recvmmsg", "peek",
          "wait-all", "dont-wait", "dup", "duped-before"]
 WRITES = ["write", "writev", "send", "sendto", "sendmsg", "sendmmsg", "sendfile", "sendfile64", "non-blocking"]
-THREADS = ["reader-thread", "poller-thread", "epoller-thread"]
 AFTERWARDS = ["write-again", "shutdown-write", "errors", "odd-flags"]
+REFUSED = {"refused_waits": [*WAITS, *THREADS], "refused_reads": READS, "refused_writes": [*WRITES, *AFTERWARDS]}
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["first", "kept"])
-@pytest.mark.parametrize("mode", [*WAITS, *READS, *WRITES, *THREADS, *AFTERWARDS])
-def test_refused_in_c(mode, kept, refused, breaker_env, shut_recorder):
+@pytest.mark.parametrize("name, mode", [(name, mode) for name, modes in REFUSED.items() for mode in modes])
+def test_refused_in_c(name, mode, kept, refused, breaker_env, shut_recorder):
     """The program prints what it read, and complains of what it had to wait for."""
-    out = run_refused(breaker_env, (refused, mode, shut_recorder.port, int(kept)))
+    out = run_refused(breaker_env, (refused(name), mode, shut_recorder.port, int(kept)))
     assert_synthetic(out)
     assert_cut_off(breaker_env, shut_recorder, ("m",) if kept else ())
 
@@ -317,7 +321,7 @@ BEHIND = ["behind-blocking", "behind-thread", "behind-poll", "behind-edge", "beh
 def test_refused_behind_in_c(mode, answer, refused, breaker_env, shut_recorder):
     """In one write with a good request: its answer comes first, however slowly, then ours."""
     shut_recorder.answer = answer
-    out = run_refused(breaker_env, (refused, mode, shut_recorder.port, 0))
+    out = run_refused(breaker_env, (refused("refused_waits"), mode, shut_recorder.port, 0))
     connection = assert_cut_off(breaker_env, shut_recorder, ("m",))
     assert out.startswith(connection.sent)
     assert_synthetic(out[len(connection.sent):])

@@ -8,7 +8,7 @@ import pytest
 
 from recorder import Recorder
 from support import PYTHON, chat
-from test_sock_bytes import plain
+from test_sock_bytes import plain, refused  # noqa: F401
 from test_sock_odd import CONNECTS, DESCRIPTORS, FORKS, program, server, servers  # noqa: F401
 
 SOCK = Path(__file__).with_name("sock")
@@ -18,7 +18,8 @@ VALGRIND = ["valgrind", "-q", "--error-exitcode=9", "--trace-children=no"]
 NOT_HERE = {"bad-arguments", "bad-buffers", "executed", "cloned", "no-lengths"}
 OTHERS = {"threads": [("loop", 2), ("duplex", 5), ("closers", 2)], "signals": [("calls", 20)],
           "events": [("edge", 50, 2)]}
-REFUSED = re.findall(r'\{"([a-z0-9-]+)",', (SOCK / "refused.c").read_text())
+REFUSED = [(path.stem, mode) for path in sorted(SOCK.glob("refused_*.c"))
+           for mode in re.findall(r'\{"([a-z0-9-]+)",', path.read_text())]
 
 
 def assert_clean(done):
@@ -53,10 +54,9 @@ def shut_recorder(breaker_env):
         yield running
 
 
-@pytest.mark.parametrize("mode", REFUSED)
-def test_refused(mode, compile_c, breaker_env, shut_recorder):
-    made = compile_c(SOCK / "refused.c", "-I", SOCK, "-pthread", "-O2", "-D_FORTIFY_SOURCE=2", name="refused")
-    assert_clean(breaker_env.run(*VALGRIND, made, mode, shut_recorder.port, 1))
+@pytest.mark.parametrize("name, mode", REFUSED)
+def test_refused(name, mode, refused, breaker_env, shut_recorder):  # noqa: F811
+    assert_clean(breaker_env.run(*VALGRIND, refused(name), mode, shut_recorder.port, 1))
 
 
 @pytest.mark.parametrize("shape", ["whole", "chunked", "large-writes"])
