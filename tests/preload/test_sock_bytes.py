@@ -13,6 +13,7 @@ import pytest
 
 from recorder import Recorder
 from support import PYTHON
+from test_sock_odd import modes_of
 
 CLIENTS = Path(__file__).with_name("clients")
 SOCK = Path(__file__).with_name("sock")
@@ -305,7 +306,7 @@ REFUSED = {"refused_waits": [*WAITS, *THREADS], "refused_reads": READS, "refused
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["first", "kept"])
-@pytest.mark.parametrize("name, mode", [(name, mode) for name, modes in REFUSED.items() for mode in modes])
+@pytest.mark.parametrize("name, mode", modes_of(REFUSED))
 def test_refused_in_c(name, mode, kept, refused, breaker_env, shut_recorder):
     """The program prints what it read, and complains of what it had to wait for."""
     out = run_refused(breaker_env, (refused(name), mode, shut_recorder.port, int(kept)))

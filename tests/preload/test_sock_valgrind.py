@@ -9,7 +9,7 @@ import pytest
 from recorder import Recorder
 from support import PYTHON, chat
 from test_sock_bytes import plain, refused  # noqa: F401
-from test_sock_odd import CONNECTS, DESCRIPTORS, FORKS, program, server, servers  # noqa: F401
+from test_sock_odd import CONNECTS, DESCRIPTORS, FORKS, modes_of, program, server, servers  # noqa: F401
 
 SOCK = Path(__file__).with_name("sock")
 CLIENTS = Path(__file__).with_name("clients")
@@ -40,10 +40,11 @@ def test_programs(name, arguments, program, breaker_env, server):  # noqa: F811
 
 
 @pytest.mark.parametrize("match", ["llm", "all"])
-@pytest.mark.parametrize("mode", [mode for mode in (*CONNECTS, "fast-open") if mode not in NOT_HERE])
-def test_connects(mode, match, program, breaker_env, server):  # noqa: F811
+@pytest.mark.parametrize("name, mode", [(name, mode) for name, mode in [*modes_of(CONNECTS), ("connects", "fast-open")]
+                                        if mode not in NOT_HERE])
+def test_connects(name, mode, match, program, breaker_env, server):  # noqa: F811
     breaker_env.configure(match=match, failure_threshold=0)
-    assert_clean(breaker_env.run(*VALGRIND, program("connects"), mode, server.port, server.hole))
+    assert_clean(breaker_env.run(*VALGRIND, program(name), mode, server.port, server.hole))
 
 
 @pytest.fixture
