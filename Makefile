@@ -51,7 +51,7 @@ FUZZ_SRC    := $(wildcard tests/fuzz/*.c)
 FUZZED_SRC  := $(SHIM_SRC) $(filter-out shim/cli/main.c,$(CLI_SRC)) preload/easymap.c $(wildcard preload/synth_*.c) \
                $(filter-out preload/curl_entries.c,$(wildcard preload/curl_*.c))
 # Programs into which the hooks are linked: sanitizers see what passes between both (check-linked).
-LINKED_SRC  := $(addprefix tests/preload/sock/,threads.c signals.c descriptors.c events.c forks.c)
+LINKED_SRC  := $(addprefix tests/preload/sock/,threads.c signals.c descriptors.c unseen.c events.c forks.c)
 
 obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 SHIM_OBJ    := $(call obj,$(SHIM_SRC))

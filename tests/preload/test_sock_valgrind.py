@@ -32,7 +32,7 @@ def ported(port, arguments):
 
 
 @pytest.mark.parametrize("name, arguments", [
-    *(("descriptors", (mode,)) for mode in DESCRIPTORS),
+    *((name, (mode,)) for name, mode in modes_of(DESCRIPTORS)),
     *(("forks", (mode,)) for mode in FORKS if mode not in NOT_HERE),
     *((name, arguments) for name, runs in OTHERS.items() for arguments in runs)], ids=str)
 def test_programs(name, arguments, program, breaker_env, server):  # noqa: F811
