@@ -63,7 +63,7 @@ KILL        := $(patsubst %.c,$(BUILD)/%,$(KILL_SRC))
 BENCH       := $(patsubst %.c,$(BUILD)/%,$(BENCH_SRC))
 FUZZ        := $(patsubst %.c,$(BUILD)/%,$(FUZZ_SRC))
 LINKED      := $(patsubst tests/preload/sock/%.c,$(BUILD)/tests/linked/%,$(LINKED_SRC)) \
-               $(addprefix $(BUILD)/tests/linked/tls_,calls refused)
+               $(addprefix $(BUILD)/tests/linked/tls_,calls objects refused)
 
 # What `make check` runs before the clients, two at a time: what tells most soonest is first, what takes longest is not last.
 CHECKS := $(addprefix check-,static unit kill asan tsan clang O0 aarch64 fuzz)

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from sock_programs import ALL
+from test_sock_odd import modes_of
 from test_sock_valgrind import VALGRIND, assert_clean
 from test_tls_odd import CALLS, NAME, REFUSED, shut, surroundings, tls_program  # noqa: F401
 from tls_servers import trust
@@ -14,8 +15,8 @@ from tls_servers import trust
 NOT_HERE = {"duplex"}
 
 
-@pytest.mark.parametrize("name, mode", [("calls", mode) for mode in CALLS if mode not in NOT_HERE] +
-                         [("refused", mode) for mode in REFUSED if mode not in NOT_HERE])
+@pytest.mark.parametrize("name, mode", [(name, mode) for name, mode in modes_of({**CALLS, "refused": REFUSED})
+                                        if mode not in NOT_HERE])
 @pytest.mark.time_limit(120)
 def test_programs(name, mode, tls_program, breaker_env, shut, surroundings):  # noqa: F811
     assert_clean(breaker_env.run(*VALGRIND, "--leak-check=full", "--errors-for-leak-kinds=definite", tls_program(name), mode,
