@@ -23,11 +23,12 @@ def test_programs(name, mode, tls_program, breaker_env, shut, surroundings):  # 
                                  shut.port, env=surroundings, timeout=100))
 
 
-@pytest.mark.parametrize("mode", ["early", "renegotiated", "paired", "datagrams"])
+@pytest.mark.parametrize("name, mode", [("handshakes", "early"), ("handshakes", "renegotiated"), ("carriers", "paired"),
+                                        ("carriers", "datagrams")])
 @pytest.mark.time_limit(120)
-def test_features(mode, tls_program, breaker_env, surroundings):  # noqa: F811
-    assert_clean(breaker_env.run(*VALGRIND, "--leak-check=full", "--errors-for-leak-kinds=definite", tls_program("features"),
-                                 mode, env=surroundings, timeout=100))
+def test_features(name, mode, tls_program, breaker_env, surroundings):  # noqa: F811
+    assert_clean(breaker_env.run(*VALGRIND, "--leak-check=full", "--errors-for-leak-kinds=definite", tls_program(name), mode,
+                                 env=surroundings, timeout=100))
 
 
 @pytest.mark.parametrize("name", ["http.client", "httpx-async", "ruby", "lwp", "php"])
