@@ -118,5 +118,4 @@ void call_park(struct call *call, const struct call_end *end, const struct outco
     if (!parked)
         call_log_cooldown(call, parking.side, parking.credential, cause_of(outcome), end->status,
                           parking.ms);
-    process_table_recheck(call->config, now);
 }

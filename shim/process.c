@@ -281,7 +281,8 @@ static void load_config(void)
     log_mild_trouble(config, found.mild);
 }
 
-/* One thread a second looks at the file; the others go on with what is there. */
+/* One thread a second looks at the file, and at the table's; the others go on with what is there.
+ */
 static void look_at_config(uint64_t now)
 {
     uint64_t last = atomic_load_explicit(&config_looked, memory_order_relaxed);
@@ -298,6 +299,10 @@ static void look_at_config(uint64_t now)
     if (load_anew || !same_stamp(&found, &stamp))
         load_config();
     process_leave_loading(state);
+    /* Who is well asks nothing of the table that would tell that it is another one by now. */
+    const struct config *config = atomic_load_explicit(&config_now, memory_order_acquire);
+    if (config)
+        process_look_at_table(config, now);
 }
 
 static void first_load(uint64_t now)

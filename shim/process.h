@@ -30,18 +30,15 @@ void process_capture_environment(void);
 bool process_disabled(void);
 
 /* The configuration in force at `now` (CLOCK_BOOTTIME ns), loaded at the first call, looked at
- * again when a second has passed since the last look (a stat or two). NULL: none was ever good. */
+ * again when a second has passed since the last look (a stat or two, and one of the table's file
+ * where a call has asked for it). NULL: none was ever good. */
 const struct config *process_config(uint64_t now);
 
-/* The table in force at `now`, attached at the first call. Where no shared one could be had, a
+/* The table in force at `now`, attached at the first call, and anew when its file is no longer the
+ * one at the path, which is looked at with the configuration. Where no shared one could be had, a
  * private one, and where the one at the path is not ours to use, NULL: calls pass. Both are looked
  * at again once a second. */
 const struct table *process_table(const struct config *config, uint64_t now);
-
-/* Off the healthy path (a refusal, a failure): is the mapped file still the one at the path? Looked
- * at once a second at most; attaches anew when it is not. Returns the table in force. For calls
- * that process_table() was asked for. */
-const struct table *process_table_recheck(const struct config *config, uint64_t now);
 
 /* Moves in the child of each fork: a ticket of another epoch belongs to the parent. And when the
  * process is fenced in: what was admitted before is to be handed back, and no more. */

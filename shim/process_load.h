@@ -17,6 +17,10 @@ bool process_enter_loading(int *state);
 bool process_try_loading(int *state);
 void process_leave_loading(int state);
 
+/* Not under the lock, by who has just looked at the configuration: is the mapped file still the one
+ * at the path? Attaches anew when it is not. Nothing before process_table() was asked for. */
+void process_look_at_table(const struct config *config, uint64_t now);
+
 #define PROCESS_TROUBLE_SIZE 320 /* for a line of the log */
 
 /* Under the lock: room for a path. Not on the stack, of which threads may have 16 KB. */

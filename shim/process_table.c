@@ -184,7 +184,8 @@ const struct table *process_table(const struct config *config, uint64_t now)
     return table && table->shared ? table : look_at_table(table, config, now);
 }
 
-const struct table *process_table_recheck(const struct config *config, uint64_t now)
+void process_look_at_table(const struct config *config, uint64_t now)
 {
-    return look_at_table(atomic_load_explicit(&table_now, memory_order_acquire), config, now);
+    if (atomic_load_explicit(&table_tried, memory_order_acquire))
+        look_at_table(atomic_load_explicit(&table_now, memory_order_acquire), config, now);
 }

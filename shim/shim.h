@@ -23,8 +23,8 @@
  * (preload/guard.h).
  *
  * Healthy path: shim_admit + shim_settle make no system call (vDSO clock; a look at the
- * configuration's file a second), take no lock, allocate nothing, store nothing to a breaker's
- * word.
+ * configuration's file and at the table's a second), take no lock, allocate nothing, store nothing
+ * to a breaker's word.
  *
  * Threads: a struct shim_call belongs to one thread at a time; everything else is shared safely.
  * Fork: a call admitted before a fork settles in the parent only. Signals: a handler may take calls

@@ -144,7 +144,6 @@ static bool is_kept_waiting(struct call *call, struct call_side *side, uint64_t 
     call->refusal.state = call_shown(side, now).state;
     call->refusal.with_all = call_parked_with_all(side, now);
     call->refusal.wait_ms = kept_ms(call, now);
-    process_table_recheck(call->config, now); /* a replaced table is found by the next call */
     return true;
 }
 
@@ -215,15 +214,6 @@ static __attribute__((noinline)) enum shim_verdict admit_unhealthy(struct call *
     struct breaker_admission host, model = {0};
     uint32_t tick = breaker_tick(now);
     struct call_side *refuser = sides_refuse(call, with_model, tick, &host, &model);
-    if (refuser) {
-        /* Off the healthy path: perhaps this is a table that was replaced. */
-        const struct table *fresh = process_table_recheck(call->config, now);
-        if (fresh && fresh != call->table) {
-            call->table = fresh;
-            find_sides(call, with_model);
-            refuser = sides_refuse(call, with_model, tick, &host, &model);
-        }
-    }
     if (refuser)
         return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
     if (is_kept_waiting(call, &call->host, now) ||
@@ -362,7 +352,6 @@ static __attribute__((noinline)) enum shim_verdict admit_unhealthy_model(struct 
     if (!refuses(call, &call->model, &peeked))
         return SHIM_ADMITTED;
     call_return_side(&call->host, now);
-    process_table_recheck(call->config, now); /* a replaced table is found by the next call */
     return refuse(call, &call->model, &peeked, now);
 }
 

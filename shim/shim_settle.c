@@ -148,8 +148,6 @@ void shim_settle(struct shim_call *shim_call, const struct call_end *end)
         settle_side(call, &call->host, outcome.host, outcome.cause, end, now);
     if (call->model.admitted)
         settle_side(call, &call->model, outcome.model, outcome.cause, end, now);
-    if (outcome.host == BREAKER_FAILURE || outcome.model == BREAKER_FAILURE)
-        process_table_recheck(call->config, now);
     errno = saved;
 }
 

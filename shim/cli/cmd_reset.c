@@ -49,8 +49,7 @@ static const struct argp reset_argp = {
            "row and no cool-downs; the totals of its calls stay; which breakers of its host or its "
            "models still refuse is told. Or start again with an empty "
            "table."
-           "\vRunning programs move to a fresh table within a second of their next failure or "
-           "refusal; until then status does not show them, and trip and force do not reach them. "
+           "\vRunning programs move to a fresh table by their first call of the next second. "
            "Exit code 1: KEY is unknown (the nearest ones are named).",
     .children = children,
 };

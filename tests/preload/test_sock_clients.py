@@ -365,6 +365,26 @@ def test_a_name_with_two_black_holes(names, localhost, build, tmp_path_factory, 
         assert not wrong, "\n".join(f"{name}: {what}" for name, what in wrong.items())
 
 
+# --- a table that is replaced or deleted -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["reset --all", "deleted"])
+@pytest.mark.parametrize("name", ["http.client", "pycurl"])
+def test_a_program_that_is_well_comes_along_to_another_table(name, how, provider, breaker_env, talk):
+    """Then what is forced by hand reaches it, without a failure of its own before."""
+    client, url = talk(name), provider.url()
+    assert client.ask(url) == TOLD[200]
+    if how == "deleted":
+        breaker_env.table.unlink()
+    else:
+        breaker_env.command("reset", "--all")
+    breaker_env.command("force", "--create", "open", provider.key("m"))
+    wait_until(lambda: client.ask(url) == OPEN, 5, "a refusal")
+    breaker_env.command("force", "none", provider.key("m"))
+    assert client.ask(url) == TOLD[200] and breaker_env.calls(provider.key("m"))["success"] == 1
+    client.end()
+
+
 # --- a clear-text provider -------------------------------------------------------------------------
 
 

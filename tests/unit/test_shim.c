@@ -169,6 +169,37 @@ static void body_replaced_table_is_found(void)
     CHECK(call_status("m", 200) == SHIM_ADMITTED);
 }
 
+/* By a program that meets no trouble, too: its next call may be forbidden in the new one by hand.
+ */
+static void body_replaced_table_is_found_by_who_is_well(void)
+{
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    CHECK(table_replace(getenv("BREAKER_TABLE"), true) == TABLE_OK);
+    advance(2);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED && totals_of("api.openai.com/m").success == 1);
+    CHECK(unlink(getenv("BREAKER_TABLE")) == 0);
+    advance(2);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED && access(getenv("BREAKER_TABLE"), F_OK) == 0);
+}
+
+/* Who asks about calls that are not covered makes none, however long it goes on. */
+static void body_no_table_before_it_is_needed(void)
+{
+    static const struct shim_request other = {.method = SPAN_LIT("GET"),
+                                              .scheme = SPAN_LIT("http"),
+                                              .host = SPAN_LIT("example.org"),
+                                              .port = 80,
+                                              .path = SPAN_LIT("/")};
+    static struct shim_call call;
+
+    for (unsigned i = 0; i < 3; i++) {
+        CHECK(shim_open(&call, &other) == SHIM_UNCOVERED);
+        CHECK(access(getenv("BREAKER_TABLE"), F_OK) != 0);
+        advance(2);
+    }
+    CHECK(call_status("m", 200) == SHIM_ADMITTED && access(getenv("BREAKER_TABLE"), F_OK) == 0);
+}
+
 /* A server that starts as root: what root's table says is not said to whom it becomes. */
 static void body_another_user_has_another_table(void)
 {
@@ -231,6 +262,8 @@ IN_CHILD(suspend_is_neutral, "")
 IN_CHILD(fork_settles_in_the_parent_only, "")
 IN_CHILD(pass_lets_through_uncounted, "when_exhausted=pass")
 IN_CHILD(replaced_table_is_found, "")
+IN_CHILD(replaced_table_is_found_by_who_is_well, "")
+IN_CHILD(no_table_before_it_is_needed, "")
 IN_CHILD(forced_open_promises_no_time, "")
 IN_CHILD(the_503_has_the_users_code, "error_code=no-go")
 
@@ -248,6 +281,8 @@ int main(void)
         cmocka_unit_test(test_fork_settles_in_the_parent_only),
         cmocka_unit_test(test_pass_lets_through_uncounted),
         cmocka_unit_test(test_replaced_table_is_found),
+        cmocka_unit_test(test_replaced_table_is_found_by_who_is_well),
+        cmocka_unit_test(test_no_table_before_it_is_needed),
         cmocka_unit_test(test_another_user_has_another_table),
         cmocka_unit_test(test_forced_open_promises_no_time),
         cmocka_unit_test(test_the_503_has_the_users_code),
