@@ -40,26 +40,14 @@ static const struct argp check_argp = {
 };
 
 /* What was found, kept to be told in the order of the lines: some is only seen when all is read. */
+struct finding {
+    struct config_problem problem;
+    size_t number, first; /* in the order of coming; of the first finding of its file */
+};
 struct findings {
-    struct config_problem *list; /* malloc'ed */
+    struct finding *list; /* malloc'ed */
     size_t count, room;
 };
-
-/* Where a finding belongs: among those of its file by its line, else last. */
-static size_t place_of(const struct findings *findings, const struct config_problem *problem)
-{
-    size_t place = findings->count;
-
-    for (size_t i = 0; i < findings->count; i++) {
-        const struct config_problem *other = &findings->list[i];
-        if (strcmp(other->file, problem->file) != 0)
-            continue;
-        if (other->line > problem->line)
-            return i;
-        place = i + 1;
-    }
-    return place;
-}
 
 /* Without memory it is told at once: out of its place, but not lost. */
 static void keep(struct findings *findings, const struct config_problem *problem)
@@ -74,16 +62,49 @@ static void keep(struct findings *findings, const struct config_problem *problem
         findings->list = list;
         findings->room = room;
     }
-    struct config_problem *at = &findings->list[place_of(findings, problem)];
-    memmove(at + 1, at, (size_t)(&findings->list[findings->count++] - at) * sizeof *at);
-    *at = *problem;
+    struct finding *finding = &findings->list[findings->count];
+    *finding = (struct finding){.problem = *problem, .number = findings->count++};
 }
 
+static int compare(size_t a, size_t b)
+{
+    return (a > b) - (a < b);
+}
+
+static int by_file(const void *left, const void *right)
+{
+    const struct finding *a = left, *b = right;
+    int order = strcmp(a->problem.file, b->problem.file);
+
+    return order ? order : compare(a->number, b->number);
+}
+
+static int by_first_and_line(const void *left, const void *right)
+{
+    const struct finding *a = left, *b = right;
+    int order = compare(a->first, b->first);
+
+    if (order == 0)
+        order = compare(a->problem.line, b->problem.line);
+    return order ? order : compare(a->number, b->number);
+}
+
+/* File by file, as the first of each came, and the lines of a file in their order. */
 static void tell_all(struct findings *findings)
 {
+    struct finding *list = findings->list;
+
+    if (findings->count > 0)
+        qsort(list, findings->count, sizeof *list, by_file);
     for (size_t i = 0; i < findings->count; i++)
-        cli_text_problem(&findings->list[i], NULL);
-    free(findings->list);
+        list[i].first = i > 0 && strcmp(list[i - 1].problem.file, list[i].problem.file) == 0
+                            ? list[i - 1].first
+                            : list[i].number;
+    if (findings->count > 0)
+        qsort(list, findings->count, sizeof *list, by_first_and_line);
+    for (size_t i = 0; i < findings->count; i++)
+        cli_text_problem(&list[i].problem, NULL);
+    free(list);
     *findings = (struct findings){0};
 }
 
