@@ -9,8 +9,8 @@ import provider as scripted
 from provider import wait_until
 
 PYTHON = "/usr/bin/python3"  # Debian's: the one that has pycurl
-# A second of open time, always the same; a lease to match.
-QUICK = {"open_seconds": 1, "jitter": 0, "backoff": 1, "probe_lease": 1}
+# A second of open time, always the same.
+QUICK = {"open_seconds": 1, "jitter": 0, "backoff": 1}
 
 
 
@@ -93,8 +93,9 @@ class BreakerEnvironment:
     # --- configuration ---------------------------------------------------------------------------
 
     def configure(self, text="", **keys):
-        """breaker.ini: quick defaults, `keys` over them, `text` (sections) after them."""
-        lines = ["[breaker]"] + [f"{k} = {v}" for k, v in {**QUICK, **keys}.items()]
+        """breaker.ini: quick defaults and a lease to match, `keys` over them, `text` (sections) after them."""
+        settings = {**QUICK, "probe_lease": max(1, keys.get("open_seconds", 1)), **keys}
+        lines = ["[breaker]"] + [f"{k} = {v}" for k, v in settings.items()]
         self.configure_raw("\n".join(lines) + "\n" + text)
 
     def configure_raw(self, text):

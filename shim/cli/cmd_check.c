@@ -35,7 +35,8 @@ static const struct argp check_argp = {
         "Say everything that is wrong in FILE; without it, in the breaker.ini and the BREAKER_ "
         "variables that programs would read, and with the log and the table that these name."
         "\vOne line per problem on stderr, as FILE:LINE: KEY: what was expected, what was "
-        "found; exit code 1 if there was any. A ${VAR} of a fallback that is not set here is one.",
+        "found; exit code 1 if there was any. A ${VAR} of a fallback that is not set here is one, "
+        "and so is a setting that has no effect beside another.",
     .children = children,
 };
 
@@ -147,6 +148,8 @@ static int check_file(const char *typed)
         return CLI_WRONG;
     }
     struct config *config = config_load(&source, keep_of_file, &file);
+    if (config)
+        config_advise(config, keep_of_file, &file);
     tell_all(&file.findings);
     config_free(config);
     if (!config || file.problems > 0)
@@ -187,6 +190,8 @@ static int check_here(void)
     struct here here = {0};
     struct config *config = cli_settings_load_strictly(path, keep_of_here, &here);
 
+    if (config)
+        config_advise(config, keep_of_here, &here);
     tell_all(&here.findings);
     unsigned found = here.problems + cli_find_unknown_variables(cli_text_problem, NULL);
     if (config)

@@ -117,6 +117,11 @@ struct config;
 struct config *config_load(const struct config_source *source, config_report *report, void *data);
 void config_free(struct config *config); /* accepts NULL */
 
+/* Tells of settings that have no effect, since others say so or say the contrary, as warnings; at
+ * most 100. A value that is the default is told of only against another that is not. For `breaker
+ * check`: programs that run do not ask. Some 40 KB of stack. */
+void config_advise(const struct config *config, config_report *report, void *data);
+
 /* First of $BREAKER_CONFIG (named: returned even if it does not exist), $HOME/.config/breaker/
  * breaker.ini, /etc/breaker/breaker.ini that exists; NULL: none. Never the working directory.
  * *named tells which. The result points into `buf` or is `named_path`. */

@@ -18,15 +18,13 @@ const struct config_option_info *config_option_info(enum config_option option)
     return (unsigned)option < OPTION_COUNT ? &info[option] : NULL;
 }
 
-static void origin_of(const struct config *config, const struct layer *layer,
-                      enum config_option option, char *buf, size_t size)
+void config_file_of(const struct config *config, const struct layer *layer,
+                    enum config_option option, char *buf, size_t size)
 {
     char key[64];
     size_t len = strlen(options[option].key);
 
-    if (!layer) {
-        snprintf(buf, size, "default");
-    } else if (layer == &config->set) {
+    if (layer == &config->set) {
         snprintf(buf, size, "BREAKER_SET");
     } else if (layer == &config->environment) {
         for (size_t i = 0; i <= len; i++) {
@@ -35,8 +33,24 @@ static void origin_of(const struct config *config, const struct layer *layer,
         }
         snprintf(buf, size, "BREAKER_%s", key);
     } else {
-        snprintf(buf, size, "%s:%u", config->file, layer->setting[option]->line);
+        snprintf(buf, size, "%s", config->file);
     }
+}
+
+static void origin_of(const struct config *config, const struct layer *layer,
+                      enum config_option option, char *buf, size_t size)
+{
+    char file[sizeof config->file];
+
+    if (!layer) {
+        snprintf(buf, size, "default");
+        return;
+    }
+    config_file_of(config, layer, option, file, sizeof file);
+    if (layer->setting[option]->line)
+        snprintf(buf, size, "%s:%u", file, layer->setting[option]->line);
+    else
+        snprintf(buf, size, "%s", file);
 }
 
 bool config_explain(const struct config *config, enum config_option option, struct span host,

@@ -89,6 +89,10 @@ struct config {
 const struct layer *config_layer(const struct config *config, enum config_option option,
                                  struct span host, struct span model);
 
+/* explain.c: where the layer's word on it stands: the file, "BREAKER_X" or "BREAKER_SET". */
+void config_file_of(const struct config *config, const struct layer *layer,
+                    enum config_option option, char *buf, size_t size);
+
 /* The one host of a target, as key H; SPAN_NONE where there is a glob, or no pattern. */
 struct span config_literal_host(const struct target *target);
 

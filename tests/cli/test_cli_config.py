@@ -89,6 +89,65 @@ nonsense = 1
     assert others == ([] if named else ["BREAKER_JITTER"])
 
 
+IDLE = """[breaker]
+failure_threshold = 2
+min_calls = 5
+degrade_threshold = 4
+fallback = lost
+[target h]
+open_seconds = 400
+open_max = 350
+"""
+
+
+def test_check_warns_of_what_has_no_effect(breaker, ini):
+    """In the order of the lines, among the other findings; the other commands say nothing."""
+    path = ini(IDLE)
+    for args in ((str(path),), ("--config", str(path))):
+        done = breaker("check", *args, code=1)
+        assert done.stdout == "" and done.stderr.splitlines() == [
+            f"{path}:3: min_calls: expected failure_rate above 0, found 0: no share of failures opens",
+            f"{path}:4: degrade_threshold: expected less than failure_threshold = 2, found 4: it opens before it is degraded",
+            f"{path}:5: fallback: expected the NAME of a [fallback NAME], found \"lost\", and no such section",
+            f"{path}:8: open_max: expected open_seconds = 400 or more, found 350: it stays open for open_seconds"]
+    path = ini(IDLE.replace("fallback = lost\n", ""))
+    for command in (("config",), ("status",), ("run", "--", "true")):
+        assert str(path) not in breaker(*command, BREAKER_CONFIG=str(path)).stderr
+
+
+def test_check_warns_of_variables_and_set_beside_the_file(breaker, ini):
+    path = ini("[breaker]\njitter = 0\n")
+    done = breaker("check", "--config", str(path), "--set", "open_max=5", BREAKER_WINDOW="30", code=1)
+    assert [line.split(": expected")[0] for line in done.stderr.splitlines()] == [
+        "BREAKER_WINDOW: window", "BREAKER_SET: open_max"]
+    breaker("check", "--config", str(path), "--set", "failure_rate=0.5", BREAKER_WINDOW="30")
+    breaker("check", str(path), BREAKER_WINDOW="30")
+
+
+def hostile_targets():
+    """64 KB: as many targets as there may be, of globs that nearly match each other, each with something to tell."""
+    deep = "".join(f"[target d{n}]\nmatch = *{'a' * (80 + n % 10)}?b*{'a' * (n % 60)}\nmin_calls = 5\n" for n in range(128))
+    long = "".join(f"[target l{n}]\nmatch = {'a' * (150 + n % 30)}*\nopen_max = 5\n" for n in range(128))
+    return deep + long + "; remark\n" * ((65536 - len(deep + long)) // 9)
+
+
+def hostile_names():
+    """64 KB of names that are none, in lists above the targets without a pattern."""
+    return "[breaker]\n" + "fallback = " + ",".join("abcdefghij"[n % 10] * 2 for n in range(30)) + "\n" + \
+        "".join(f"[target a {n}]\nfallback = x{n}\n" for n in range(255)) + "nonsense = 1\n" * 4400
+
+
+@pytest.mark.parametrize("text", [hostile_targets(), hostile_names(), "[target h]\n" + "window = 5\n" * 6000],
+                         ids=["targets", "names", "keys"])
+def test_check_of_a_hostile_file_ends_and_keeps_the_order(breaker, ini, text):
+    """The time limit is the fixture's own."""
+    assert 60000 < len(text) < 70000
+    path = ini(text)
+    told = breaker("check", str(path), code=1).stderr.splitlines()
+    lines = [int(line.removeprefix(f"{path}:").partition(":")[0]) for line in told]
+    assert 99 <= len(lines) <= 300 and lines == sorted(lines)
+
+
 def test_check_without_a_file_looks_at_the_environment_too(breaker, ini):
     path = ini("[breaker]\n")
     done = breaker("check", BREAKER_CONFIG=str(path), BREAKER_OPEN_SECONDS="soon", code=1)
@@ -377,7 +436,7 @@ def test_config_as_json(untouched, ini):
 
 
 def test_check_looks_variables_up(breaker, ini):
-    path = ini(FALLBACKS)
+    path = ini(FALLBACKS.replace("allow_fallbacks = false\n", ""))
     for args in (("check", str(path)), ("check", "--config", str(path))):
         breaker(*args, ROUTER_KEY="x")
         done = breaker(*args, code=1)
@@ -397,7 +456,7 @@ def test_check_looks_variables_up(breaker, ini):
     ("[target h]\nfallback_address = [::1]:80\n", ":2: fallback_address: "),
     ("[target h]\nfallback_address = h:443\n", ":2: fallback_address: expected another HOST:PORT than the target's own"),
     ("[target h/m]\nfallback_address = g:443\n", ":2: fallback_address: expected it in [breaker] or a target without"),
-    ("[target h:8000]\nbase = https://h/v1\n", ":2: base: expected a URL of h:8000, "),
+    ("[target h:8000]\nbase = https://h/v1\nfallback = x\n[fallback x]\nbase = https://x\n", ":2: base: expected a URL of h:8000, "),
     ("[fallback x]\nbase = https://h\n", ":1: [fallback x]: expected its name in a `fallback` key, found none"),
     ("[target h/m]\nallow_fallbacks = false\n[breaker]\nfallback_address = g:443\n", ":2: allow_fallbacks: expected no "),
     ("[target h]\nbase = https://h\nfallback = x\n[fallback x]\nbase = http://g\n", ":3: fallback: expected https, "),

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { TOLD_MAX = 256 };
+enum { TOLD_MAX = 320 };
 
 static int file = -1;
 static char path[64];
@@ -61,6 +61,9 @@ static struct config *load(struct told *told)
     memset(told, 0, sizeof *told);
     struct config *config = config_load(&source, take_down, told);
     MUST(config ? told->bad == 0 : told->bad > 0);
+    if (config)
+        config_advise(config, take_down, told);
+    MUST(!config || told->bad == 0);
     return config;
 }
 
