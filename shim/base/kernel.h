@@ -37,6 +37,11 @@ static inline int kernel_lstat(const char *path, struct stat *st)
     return (int)syscall(SYS_newfstatat, AT_FDCWD, path, st, AT_SYMLINK_NOFOLLOW);
 }
 
+static inline int kernel_lstatat(int dirfd, const char *name, struct stat *st)
+{
+    return (int)syscall(SYS_newfstatat, dirfd, name, st, AT_SYMLINK_NOFOLLOW);
+}
+
 static inline int kernel_fstat(int fd, struct stat *st)
 {
     return (int)syscall(SYS_newfstatat, fd, "", st, AT_EMPTY_PATH);

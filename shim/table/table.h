@@ -3,7 +3,8 @@
  *
  * Rules of the file (DESIGN, The shared table): opened O_NOFOLLOW|O_NONBLOCK|O_CLOEXEC, then
  * fstat: regular, owner, modes and exact size as they must be, else refused. Created complete and
- * only then linked. Mapped, then closed: no descriptor of ours stays open. Never unlinked.
+ * only then linked. Mapped, then closed: no descriptor of ours stays open. Never unlinked; only
+ * what a maker that was killed left beside it is (table_file.h), by who makes one in the same way.
  * Attaching writes no state (pybreaker#26).
  */
 #ifndef BREAKER_TABLE_TABLE_H

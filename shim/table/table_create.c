@@ -22,8 +22,6 @@
 #define REPLACE_WAIT_STEPS 50
 #define REPLACE_WAIT_NS    2000000
 
-#define TEMP_NAME_SIZE 64
-
 /* Names how slot_at() of table.c walks: two builds that walk otherwise must not share a table. */
 #define WALK_RULE 2
 
@@ -147,19 +145,19 @@ static int fill_file(int fd, const struct stat *like)
     return fchmod(fd, like ? like->st_mode & 0660 : 0600) == 0 ? 0 : errno;
 }
 
-/* A complete file under a name that nobody looks for. Returns 0 and its name, or an errno. */
-static int create_temporary(int dirfd, const struct stat *like, char name[TEMP_NAME_SIZE])
+/* A complete file under a name that nobody looks for, and what the dead left of such goes. Its
+ * descriptor, to be closed when the name is gone; negative: an errno. */
+static int create_temporary(int dirfd, const struct stat *like, char name[TABLE_TEMPORARY_SIZE])
 {
-    snprintf(name, TEMP_NAME_SIZE, ".breaker-%ld-%016llx.tmp", (long)getpid(),
-             (unsigned long long)random_word());
-    int fd = openat(dirfd, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return errno;
-    int cause = fill_file(fd, like);
+    table_temporary_sweep(dirfd);
+    int fd = table_temporary_make(dirfd, random_word(), name);
+    int cause = fd >= 0 ? fill_file(fd, like) : 0;
+
+    if (cause == 0)
+        return fd;
+    unlinkat(dirfd, name, 0);
     close(fd);
-    if (cause != 0)
-        unlinkat(dirfd, name, 0);
-    return cause;
+    return -cause;
 }
 
 /* --- giving it its name ---------------------------------------------------------------------- */
@@ -185,16 +183,17 @@ static int create_nameless(int dirfd, const char *base)
  * links gets a rename that never replaces. */
 static int create_named(int dirfd, const char *base)
 {
-    char name[TEMP_NAME_SIZE];
-    int cause = create_temporary(dirfd, NULL, name);
+    char name[TABLE_TEMPORARY_SIZE];
+    int cause = 0, fd = create_temporary(dirfd, NULL, name);
 
-    if (cause != 0)
-        return cause;
+    if (fd < 0)
+        return -fd;
     if (linkat(dirfd, name, dirfd, base, 0) != 0)
         cause = errno;
     if (cause == EPERM || cause == EOPNOTSUPP || cause == ENOSYS)
         cause = renameat2(dirfd, name, dirfd, base, RENAME_NOREPLACE) == 0 ? 0 : errno;
     unlinkat(dirfd, name, 0);
+    close(fd);
     return cause;
 }
 
@@ -264,17 +263,19 @@ TABLE_PLACE_HOLDER int create(const char *path, bool named)
 TABLE_PLACE_HOLDER int rename_fresh(const char *path, bool named, const struct stat *like)
 {
     struct table_place place;
-    char name[TEMP_NAME_SIZE];
+    char name[TABLE_TEMPORARY_SIZE];
     int error = table_place_of(&place, path);
     int dirfd = error == TABLE_OK ? open_directory(&place, named) : error;
 
     if (dirfd < 0)
         return dirfd;
-    int cause = create_temporary(dirfd, like, name);
+    int fd = create_temporary(dirfd, like, name), cause = fd < 0 ? -fd : 0;
     if (cause == 0 && renameat(dirfd, name, dirfd, place.base) != 0) {
         cause = errno;
         unlinkat(dirfd, name, 0);
     }
+    if (fd >= 0)
+        close(fd);
     close(dirfd);
     return cause == 0 ? TABLE_OK : error_of_create(cause);
 }

@@ -37,6 +37,20 @@ int table_attach_any(struct table *out, const char *path, bool named);
  * SIGBUS at a store. 0 or an errno; EOPNOTSUPP where the file system cannot. */
 int table_reserve(int fd);
 
+/*
+ * table_temporary.c: files under names that nobody looks for, ".breaker-PID-<16 hex>.tmp", on their
+ * way to the table's name.
+ */
+#define TABLE_TEMPORARY_SIZE 64
+
+/* Makes an empty one and its name. Its descriptor, which is to stay open as long as the name is
+ * there: by the lock on it others see that its maker lives. Negative: an errno. */
+int table_temporary_make(int dirfd, uint64_t random, char name[TABLE_TEMPORARY_SIZE]);
+
+/* Removes those of this user whose makers were killed. It lists the directory: for who makes one
+ * there anyhow, never on the way of who finds a table. */
+void table_temporary_sweep(int dirfd);
+
 /* The kernel's boot id; "" when it cannot be read. */
 void table_boot_id(char id[sizeof((struct table_header *)0)->boot_id]);
 

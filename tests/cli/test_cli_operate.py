@@ -183,6 +183,19 @@ def test_reset_all_puts_a_fresh_table_in_place(breaker):
     os.close(old)
 
 
+def test_reset_all_removes_what_a_killed_one_left(breaker):
+    """Nobody else does: whoever finds a table looks at nothing beside it."""
+    breaker("trip", KEY, "--create")
+    left = breaker.table.parent / ".breaker-4242-0123456789abcdef.tmp"
+    left.write_bytes(bytes(528384))
+    os.utime(left, (0, 0))
+    for command in (("status",), ("check",), ("trip", KEY), ("run", "--", "true")):
+        breaker(*command)
+        assert left.exists()
+    breaker("reset", "--all")
+    assert [path.name for path in breaker.table.parent.iterdir()] == ["table"]
+
+
 def test_reset_all_without_a_table_makes_none(breaker):
     assert "no table" in breaker("reset", "--all").stdout
     assert not breaker.table.exists()

@@ -55,6 +55,7 @@
     X(renameat, -1, EACCES)                                                                        \
     X(renameat2, -1, EINVAL)                                                                       \
     X(unlinkat, -1, EACCES)                                                                        \
+    X(getdents64, -1, EIO)                                                                         \
     X(mkdir, -1, EACCES)                                                                           \
     X(chmod, -1, EPERM)                                                                            \
     X(fchmod, -1, EPERM)                                                                           \
