@@ -267,9 +267,36 @@ static void tell_of_target(struct idle *idle, const struct target *target)
     }
 }
 
+static struct span glob_of(struct span item)
+{
+    return span_until(item, ':');
+}
+
+/* The first of `model` that fits is taken: what all fits one before is never. Which of its lines
+ * that is on is not known any more; the item says it. */
+static void tell_of_models(struct idle *idle, const struct config_fallback *fallback)
+{
+    struct span items = span_str(fallback->models), item, before;
+    char expected[120];
+
+    while (config_next_name(&items, &item)) {
+        struct span rest = span_str(fallback->models);
+        while (config_next_name(&rest, &before) && before.ptr < item.ptr)
+            if (covers(glob_of(before), glob_of(item))) {
+                snprintf(expected, sizeof expected, "\"%.*s\" before \"%.*s\"",
+                         item.len < 40 ? (int)item.len : 40, item.ptr,
+                         before.len < 40 ? (int)before.len : 40, before.ptr);
+                tell(idle, idle->config->file, fallback->models_line, "model", expected,
+                     "it behind: its models are taken there");
+                break;
+            }
+    }
+}
+
 void config_advise(const struct config *config, config_report *report, void *data)
 {
     struct idle idle = {.config = config, .report = report, .data = data};
+    const struct config_fallback *fallback;
     struct winners winners;
 
     for (int option = 0; option < OPTION_COUNT; option++)
@@ -281,6 +308,8 @@ void config_advise(const struct config *config, config_report *report, void *dat
     tell_of(&idle, OF_BREAKER, &winners);
     for (unsigned i = 0; i < config->target_count; i++)
         tell_of_target(&idle, config->targets[i]);
+    for (unsigned i = 0; (fallback = config_fallback_at(config, i)); i++)
+        tell_of_models(&idle, fallback);
     see(&idle, NULL, &winners);
     put_overrides(&winners, config);
     tell_of(&idle, OF_ENVIRONMENT, &winners);

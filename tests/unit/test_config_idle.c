@@ -85,6 +85,9 @@ static const struct advised idle[] = {
      "base", "allow_fallbacks = true"},
     {F "[target h]\nfallback = f\nallow_cleartext = true\n", 5, "allow_cleartext",
      "expected a fallback over http on another machine, found none"},
+    {F "model = gpt-4o:a, gpt-*:b\nmodel = gpt-5*:c\n[target h]\nfallback = f\n", 3, "model",
+     "expected \"gpt-5*:c\" before \"gpt-*:b\", found it behind: its models are taken there"},
+    {F "model = *:{model}, x:y\n[breaker]\nfallback = f\n", 3, "model", "\"x:y\" before"},
     {"[breaker]\nmatch = listed\n", 2, "match", "expected a [target NAME] beside listed, found no"},
     {"[target h]\nmode = off\nfailure_threshold = 2\n", 3, "failure_threshold",
      "expected mode = enforce or observe, found off: its calls are not covered"},
@@ -199,6 +202,7 @@ static const char *const nothing_told[] = {
     "[target h]\nmode = observe\njitter = 0\n",
     "[target h]\nmode = off\n",
     "[breaker]\nmatch = listed\n[target h]\n",
+    F "model = gpt-4o:a, gpt-?:b, gpt-*:c, o*:d, *:e\n[target h]\nfallback = f\n",
     "[fallback f]\nbase = http://f.example\n[target h]\nfallback = f\nallow_cleartext = true\n",
 };
 
@@ -215,6 +219,17 @@ static void what_is_contrary_is_told_of_a_default_that_stands_there(void **state
     assert_advised("[breaker]\nfailure_threshold = 2\ndegrade_threshold = 3\n", 3,
                    "degrade_threshold", "failure_threshold = 2");
     assert_advised("[breaker]\nopen_seconds = 600\nopen_max = 300\n", 3, "open_max", "600");
+}
+
+static void of_what_is_wrong_no_more_is_told(void **state)
+{
+    (void)state;
+    static const char text[] = "[target h]\nbase = h/v1\n";
+    struct config *config = load_checked(text);
+
+    advise(config);
+    assert_told(text, 2, "base", "expected http://HOST");
+    config_free(config);
 }
 
 static void advise_source(const struct config_source *source)
@@ -283,6 +298,7 @@ int main(void)
         cmocka_unit_test(what_is_in_force_for_the_section_decides),
         cmocka_unit_test(what_has_an_effect_or_was_not_chosen_is_not_told),
         cmocka_unit_test(what_is_contrary_is_told_of_a_default_that_stands_there),
+        cmocka_unit_test(of_what_is_wrong_no_more_is_told),
         cmocka_unit_test(the_environment_and_set_are_judged_beside_the_file),
         cmocka_unit_test(no_more_is_told_than_somebody_reads),
     };
