@@ -185,7 +185,8 @@ static void begin(struct easy *easy)
     if (need == SHIM_NEEDS_BODY)
         feed_body(easy);
     if (need != SHIM_UNCOVERED) {
-        curl_credential_tell(easy);
+        if (easy->options.value[SHADOW_CURLU].pointer)
+            shim_credential_now(&easy->call);
         tell_timeout(easy);
         admit(easy);
     }

@@ -99,8 +99,11 @@ void curl_slow_hear(struct easy *easy);
 /* Adds it all to the end of a transfer that took so long. */
 void curl_slow_tell(const struct easy *easy, struct call_end *end, uint64_t total_ns);
 
-/* curl_credential.c: tells the door of the credential of the call that was opened. */
-void curl_credential_tell(struct easy *easy);
+/* curl_credential.c: tells the door of the credential of the handle's call: a shim_credential_tell.
+ */
+void curl_credential_tell(void *easy);
+/* Inside of a transfer, before the shadow of an option changes: it is not of what is set now. */
+void curl_credential_note(struct easy *easy, CURLoption option);
 
 /* curl_proxy.c: does the way to the handle's host lead through a proxy? */
 bool curl_proxy_used(const struct easy *easy);

@@ -1,7 +1,11 @@
 /*
- * curl_credential.c - whose quota a transfer draws on. Asked when it begins, each time: a list of
- * headers may be changed in place between two transfers, and at the end of one it may be gone,
- * since the program knows that libcurl is through with it.
+ * curl_credential.c - whose quota a transfer draws on. Asked each time, since a list of headers may
+ * be changed in place between two transfers, and as seldom as the door has it (shim.h).
+ *
+ * libcurl has the application keep the list as long as it uses the handle for a transfer. Inside
+ * curl_easy_perform that is sure, and the door is told when it wants to know. A transfer of a multi
+ * is over before we hear of it, and programs free the list as soon as they see that: the door is
+ * told when it begins. So it is of a CURLU, which libcurl copies at once.
  */
 #include "curl_call.h"
 
@@ -37,15 +41,16 @@ static bool in_url(struct easy *easy, bool *query)
     return told;
 }
 
-void curl_credential_tell(struct easy *easy)
+void curl_credential_tell(void *data)
 {
+    struct easy *easy = data;
     const struct shadow_value *value = easy->options.value;
     const char *bearer = value[SHADOW_XOAUTH2_BEARER].string;
     const char *user = value[SHADOW_USERNAME].string;
     const char *cookie = value[SHADOW_COOKIE].string;
     bool query;
 
-    if (!shim_wants_credential(&easy->call) || in_headers(easy) || in_url(easy, &query))
+    if (in_headers(easy) || in_url(easy, &query))
         return;
     if (!bearer && user) {
         shim_credential(&easy->call, span_str(user));
@@ -53,4 +58,28 @@ void curl_credential_tell(struct easy *easy)
     } else if (bearer || cookie || !query) {
         shim_credential(&easy->call, span_str(bearer ? bearer : cookie));
     }
+}
+
+static bool is_told_by(CURLoption option)
+{
+    switch ((int)option) {
+    case CURLOPT_HTTPHEADER:
+    case CURLOPT_URL:
+    case CURLOPT_CURLU:
+    case CURLOPT_XOAUTH2_BEARER:
+    case CURLOPT_USERPWD:
+    case CURLOPT_USERNAME:
+    case CURLOPT_PASSWORD:
+    case CURLOPT_COOKIE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* What it was before may be gone already: whether an exception left the transfer is not known. */
+void curl_credential_note(struct easy *easy, CURLoption option)
+{
+    if (is_told_by(option))
+        shim_credential_lost(&easy->call);
 }

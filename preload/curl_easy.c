@@ -70,6 +70,8 @@ static void forget_request(struct easy *easy, CURLoption option, const void *val
  */
 static CURLcode note_option(struct easy *easy, CURLoption option, void *value, bool withheld)
 {
+    if (easy->performing)
+        curl_credential_note(easy, option);
     forget_request(easy, option, value);
     if (curl_options_note(&easy->options, option, value))
         return CURLE_OK;

@@ -69,6 +69,7 @@ CURLMcode hook_multi_add_handle(real_t real, CURLM *handle, CURL *easy_handle)
     if (!multi)
         return real->multi_add_handle(handle, easy_handle);
     curl_call_begin(easy);
+    GUARD_ERRNO(shim_credential_now(&easy->call));
     curl_multi_join(multi, easy); /* first: libcurl's timer callback may run inside add_handle */
     CURLMcode result = real->multi_add_handle(handle, easy_handle);
     if (result != CURLM_OK)

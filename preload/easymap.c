@@ -1,5 +1,7 @@
 #include "easymap.h"
 
+#include "curl_call.h"
+
 #include <pthread.h>
 #include <stdlib.h>
 
@@ -128,6 +130,7 @@ struct easy *easymap_add_easy(CURL *handle, real_t real)
     easy->handle = handle;
     easy->real = real;
     easy->active = &easy->call;
+    shim_credential_later(&easy->call, curl_credential_tell, easy);
     if (!add(handle, EASYMAP_EASY, real, easy)) {
         free(easy);
         return NULL;

@@ -58,8 +58,8 @@ struct call {
     bool model_policy_valid;     /* side[M].policy is of key[0..key_len) under `config` */
     uint16_t host_len;           /* key H is key[0..host_len) */
     uint16_t key_len;            /* key M is key[0..key_len); host_len when there is none */
+    bool credential_asked;       /* credential_tell was asked, or must not be any more */
     bool credential_known;       /* `credential` was told */
-    uint64_t credential;         /* its hash, without the table's seed; 0: it has none */
     uint32_t timeout_ticks;      /* its own time-out; 0: not told, or none */
     unsigned epoch;              /* process_epoch() of the admission */
     uint64_t admitted_ns;        /* CLOCK_BOOTTIME, when it was opened */
@@ -77,6 +77,9 @@ struct call {
         uint32_t wait_ms;
         uint64_t now_ns; /* CLOCK_BOOTTIME */
     } refusal;
+    uint64_t credential; /* if known: its hash, without the table's seed; 0: it has none */
+    shim_credential_tell *credential_tell; /* NULL: the layer tells it by itself */
+    void *credential_data;
     /* What the last shim_open found, for shim_open_again; under judged_config, NULL: nothing. */
     const struct config *judged_config;
     struct shape judged_shape;
@@ -180,6 +183,9 @@ static inline struct call_side *call_parking_side(struct call *call)
 }
 
 /* --- call_cooldown.c */
+
+/* Is it known whose quota the call draws on? The first to want to know asks for it. */
+bool call_knows_credential(struct call *call);
 
 /* Ticks for which the call is to wait there, 0: it is not. The side's slot has been looked up. */
 uint32_t call_parked(const struct call *call, const struct call_side *side, uint64_t now);

@@ -8,6 +8,16 @@ static uint64_t credential_of(const struct call *call)
     return table_credential(call->table, call->credential);
 }
 
+bool call_knows_credential(struct call *call)
+{
+    if (!call->credential_asked) {
+        call->credential_asked = true;
+        if (call->credential_tell)
+            call->credential_tell(call->credential_data);
+    }
+    return call->credential_known;
+}
+
 /* Where no layer tells the credential, only what is meant for all of them counts. */
 static uint64_t credential_to_ask_for(const struct call *call)
 {
@@ -95,7 +105,7 @@ static struct parking parking_of(struct call *call, const struct call_end *end,
         parking.ms = policy->on_connect ? policy->brief_ms : 0;
     } else if (!is_limit(end, outcome)) {
         parking.ms = brief_ms(policy, end->status);
-    } else if (call->credential_known && (policy->rate_limit & RATE_LIMIT_COOLDOWN)) {
+    } else if ((policy->rate_limit & RATE_LIMIT_COOLDOWN) && call_knows_credential(call)) {
         parking.credential = credential_of(call);
         parking.ms = limit_ms(call, policy, end, outcome);
     }

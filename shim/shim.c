@@ -186,8 +186,7 @@ static const struct config *begin_open(struct shim_call *shim_call)
     shim_drop(shim_call);
     call->state = CALL_IDLE;
     call->exhausted = false;
-    call->credential_known = false;
-    call->credential = 0;
+    call->credential_asked = call->credential_known = false;
     call->timeout_ticks = 0;
     if (process_disabled() || process_fenced())
         return NULL;
@@ -238,17 +237,33 @@ bool shim_open_again(struct shim_call *shim_call, enum shim_need *need)
 /* --- whose quota? ------------------------------------------------------------------------------
  */
 
-bool shim_wants_credential(const struct shim_call *shim_call)
+void shim_credential_later(struct shim_call *shim_call, shim_credential_tell *tell, void *data)
 {
-    const struct call *call = call_of_const(shim_call);
+    struct call *call = call_of(shim_call);
 
-    return call->state == CALL_OPEN && call->judged_shape.place != MODEL_NONE;
+    call->credential_tell = tell;
+    call->credential_data = data;
+}
+
+void shim_credential_now(struct shim_call *shim_call)
+{
+    struct call *call = call_of(shim_call);
+
+    if (call->state != CALL_IDLE && call->judged_shape.place != MODEL_NONE)
+        call_knows_credential(call);
+}
+
+void shim_credential_lost(struct shim_call *shim_call)
+{
+    call_of(shim_call)->credential_asked = true;
 }
 
 void shim_credential(struct shim_call *shim_call, struct span credential)
 {
     struct call *call = call_of(shim_call);
 
+    if (!call->credential_known)
+        call->credential = 0;
     call->credential_known = true;
     if (credential.len > 0)
         call->credential = credential_hash(call->credential, credential);

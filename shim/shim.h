@@ -113,9 +113,19 @@ bool shim_open_again(struct shim_call *call, enum shim_need *need);
  * to wait (429, or as much inside a good answer) does so at its key M, in every process. Nothing of
  * it is kept but a hash. Of a call whose credential no layer tells, none is parked; one without any
  * is told so, by SPAN_NONE: those calls wait together.
+ *
+ * It matters where somebody waits already, or is told to by the answer, which is seldom; working it
+ * out costs as much as admitting the call. A layer that can still tell it then may do so:
  */
-/* Would anything be made of it? */
-bool shim_wants_credential(const struct shim_call *call);
+/* From now on `tell` is asked for the credential of each call in `call`: once at most, inside of
+ * another function of this door but shim_drop, and it says so by those below. */
+typedef void shim_credential_tell(void *data);
+void shim_credential_later(struct shim_call *call, shim_credential_tell *tell, void *data);
+/* What `tell` reads may not be there any more later on: it is asked now, if at all. After step 1;
+ * harmless of what is no LLM call, and when asked again. */
+void shim_credential_now(struct shim_call *call);
+/* It is not there any more, or another's: whoever was not asked yet is not. */
+void shim_credential_lost(struct shim_call *call);
 /* Asked several times, it is of all those together (a name and its password). */
 void shim_credential(struct shim_call *call, struct span credential);
 /* A line of the request's head ("Name: value"); its URL (a key in the query, a user). True: the

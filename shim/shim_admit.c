@@ -85,13 +85,15 @@ static uint32_t wait_of(const struct call_side *side, const struct breaker_admis
 /* What a cool-down says to whom it keeps waiting. */
 static const struct breaker_admission kept = {.verdict = BREAKER_REFUSE};
 
-static uint32_t parked_ms(const struct call *call, const struct call_side *side, uint64_t now)
+static uint32_t parked_ms(struct call *call, const struct call_side *side, uint64_t now)
 {
+    if (side == call_parking_side(call) && slot_cooldown_may_be(side->slot, breaker_tick(now)))
+        call_knows_credential(call);
     return (uint32_t)(breaker_tick_ns(call_parked(call, side, now)) / CLOCK_NS_PER_MS);
 }
 
 /* How long the call is kept waiting at its keys: the later of both. */
-static uint32_t kept_ms(const struct call *call, uint64_t now)
+static uint32_t kept_ms(struct call *call, uint64_t now)
 {
     const struct call_side *sides[] = {&call->host, call_knows_model(call) ? &call->model : NULL};
     uint32_t longest = 0;

@@ -299,7 +299,7 @@ static void tell_credential(struct shim_detour *detour, struct detour *d)
     for (unsigned n = 0; (line = shim_detour_header(detour, n, &why_not)); n++)
         if (shim_credential_header(&detour->call, span_str(line), NULL))
             return;
-    to->credential_known = detour->foreign || d->from->credential_known;
+    to->credential_known = detour->foreign || call_knows_credential(d->from);
     to->credential = detour->foreign ? 0 : d->from->credential;
 }
 

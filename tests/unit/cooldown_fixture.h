@@ -16,7 +16,6 @@ static inline enum shim_verdict ask_as(const char *credential, const char *model
     struct shim_request request = request_to(URL, true);
 
     CHECK(shim_open(&call, &request) == SHIM_NEEDS_BODY);
-    CHECK(shim_wants_credential(&call));
     if (credential)
         shim_credential(&call, span_str(credential));
     CHECK(shim_body(&call, body_of(model), true));
