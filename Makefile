@@ -25,9 +25,13 @@ WARNINGS := -Wall -Wextra -Wstrict-prototypes -Wmissing-prototypes -Wshadow -Wvl
             $(if $(DEVELOPER),-Werror)
 SANFLAGS := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-omit-frame-pointer)
 CPPFLAGS += -D_GNU_SOURCE -DBREAKER_VERSION='"$(VERSION)"' -Ishim -Ipreload
+# Nothing between functions and jumps: a call's code is fetched anew by lines of the cache, padding
+# too (test_tls_cost.py counts them). clang does not know all of it.
+DENSE    := $(shell f='-falign-functions=1 -falign-jumps=1 -falign-labels=1 -falign-loops=1'; \
+              $(CC) -Werror $$f -x c -S -o /dev/null /dev/null 2>/dev/null && echo "$$f")
 # No LTO, which distributions set: it loses the symbol versions and preload/order.ld's sections.
 BASE     := -std=gnu11 -fno-lto -fPIC -fvisibility=hidden -ffunction-sections -fdata-sections \
-            $(WARNINGS) $(SANFLAGS)
+            $(DENSE) $(WARNINGS) $(SANFLAGS)
 # The hooks run inside programs that may have no unwinder for our frames in mind: C++ exceptions
 # thrown through libcurl pass over them (FIELD-NOTES 1.6), so they carry unwind tables.
 # A fortified libc header defines what we define. utlist.h asserts, which would end the program.

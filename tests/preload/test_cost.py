@@ -14,7 +14,7 @@ import pytest
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # Of our own in a POST of 2 KB, on a kept connection and on one of its own.
-POST_INSTRUCTIONS, TLS_POST_INSTRUCTIONS = (3970, 4230), (4310, None)
+POST_INSTRUCTIONS, TLS_POST_INSTRUCTIONS = (3960, 4210), (4310, None)
 # One look a second at the configuration is allowed, and what the clocks need where no vDSO serves them.
 LOOKS = {"newfstatat", "stat", "statx"}
 # libcurl's own waiting: how often depends on how the bytes came in.

@@ -16,7 +16,7 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 # Of our own in a call on a descriptor that is nobody's: 5 ns at 3 GHz are 15 cycles, in each of which such code gets
 # three instructions or more done. (A frame of ours that a system call returns to costs more: `make bench` tells.)
 INSTRUCTIONS = 50
-POST_INSTRUCTIONS = 4540, 6600  # of our own in a POST of 2 KB, on a kept connection and on one of its own
+POST_INSTRUCTIONS = 4400, 6490  # of our own in a POST of 2 KB, on a kept connection and on one of its own
 # Hooked, yet no call on a descriptor: loading a library, resolving a name, making a child.
 NOT_ON_DESCRIPTORS = {"dlopen", "dlsym", "getaddrinfo", "vfork", "_Fork", "clone"}
 # One look a second at the configuration is allowed.
