@@ -183,7 +183,7 @@ struct cli_row {
  * to the slot. */
 void cli_row_read(const struct slot *slot, const struct policy *policy, uint64_t now,
                   struct cli_row *row);
-/* Open, and its open time is over. */
+/* Open or half-open, and the open time or the lease is over: the next call is the probe. */
 bool cli_row_is_due(const struct cli_row *row);
 /* "status 503, 812ms ago", or "-". Returns `buf`. */
 const char *cli_row_failure(const struct cli_row *row, char *buf, size_t size);

@@ -53,7 +53,10 @@ void cli_row_read(const struct slot *slot, const struct policy *policy, uint64_t
 
 bool cli_row_is_due(const struct cli_row *row)
 {
-    return row->effective.state == BREAKER_SHOW_OPEN && row->effective.wait_ticks == 0;
+    enum breaker_state state = row->effective.state;
+
+    return (state == BREAKER_SHOW_OPEN || state == BREAKER_SHOW_HALF_OPEN) &&
+           row->effective.wait_ticks == 0;
 }
 
 /* Seconds as people write them, with as many decimals as there are: "60", "0.5". */

@@ -237,6 +237,24 @@ def test_open_whose_time_is_over_reads_probe_due_and_stays_as_it_is(breaker, ope
     assert table.get("<Q", word) == before
 
 
+@pytest.mark.parametrize("phase, state", [(1, "open"), (2, "half_open")])
+def test_whose_time_is_over_is_told_alike(breaker, open_table, phase, state):
+    """Of an open time or of a lease: the next call is the probe."""
+    breaker("trip", "--create", KEY)
+    table = open_table(breaker.table)
+    word = table.only_slot() + layout.WORD
+    past = (time.clock_gettime_ns(time.CLOCK_BOOTTIME) >> 25) - 1
+    table.put("<Q", word, phase << 61 | 1 << 30 | past & (1 << 30) - 1)
+    head, line = breaker("status").stdout.splitlines()
+    assert line[head.index("STATE"):].startswith(f"{state}, probe due ")
+    assert line[:head.index("RETRY-IN") + len("RETRY-IN")].split()[-1] == "now"
+    assert breaker.breakers()[KEY]["state"] == state and breaker.breakers()[KEY]["retry_in_ms"] == 0
+    text = breaker("explain", "https://api.openai.com/v1/chat/completions", "--model", "gpt-4o").stdout
+    assert f"state: {state}, probe due, streak" in text
+    told = breaker("force", "closed", "--create", "api.openai.com").stdout
+    assert f"  {KEY}: {state}, probe due\n" in told
+
+
 def test_text_is_aligned_and_sorted(breaker):
     for key in ("b.example/m", "a.example", "a.example/longer-model-name"):
         breaker("trip", "--create", key)
