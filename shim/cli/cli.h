@@ -71,6 +71,9 @@ void cli_text_problem(const struct config_problem *problem, void *data);
 /* The same, but as a warning of this command where the configuration is good all the same. */
 void cli_text_problem_or_warning(const struct config_problem *problem, void *data);
 
+/* Why a host or a call is covered, or not. */
+const char *cli_text_cover(enum route_cover cover);
+
 /* One setting with its origin, as a line behind `indent`. */
 void cli_text_setting(const char *indent, const char *key, const struct config_value *value);
 

@@ -153,3 +153,18 @@ void cli_text_setting(const char *indent, const char *key, const struct config_v
     cli_text_safe(span_str(value->origin), origin, sizeof origin);
     printf("%s%-18s = %-32s # %s\n", indent, key, text, origin);
 }
+
+const char *cli_text_cover(enum route_cover cover)
+{
+    static const char *const texts[] = {
+        [ROUTE_MATCH_ALL] = "match = all",
+        [ROUTE_LISTED] = "a target is for the host",
+        [ROUTE_LLM_SHAPE] = "a POST to the path of an LLM call",
+        [ROUTE_KNOWN_HOST] = "a known provider",
+        [ROUTE_NOT_LISTED] = "no target is for the host, and match = listed",
+        [ROUTE_NO_LLM_CALL] = ("no known provider, no target is for the host, and no POST to the "
+                               "path of an LLM call"),
+    };
+
+    return texts[cover];
+}

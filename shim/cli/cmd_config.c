@@ -64,24 +64,23 @@ struct shown {
     struct policy policy;
 };
 
-/* Why calls to this host are covered, before anything is known of their path. */
-static const char *coverage(const struct shown *shown)
-{
-    static const char *const texts[] = {
-        [ROUTE_MATCH_ALL] = "covered: match = all",
-        [ROUTE_LISTED] = "covered: a target names the host",
-        [ROUTE_KNOWN_HOST] = "covered: a known provider",
-        [ROUTE_NOT_LISTED] = "not covered: no target names the host, match = listed",
-        [ROUTE_NO_LLM_CALL] = "only POSTs that look like an LLM call are covered",
-    };
-    struct span host = shown->host, port = url_port_part(host);
-    struct route_key key;
+#define COVERAGE_SIZE 160
 
-    if (shown->host_is_off || shown->policy.mode == MODE_OFF)
-        return "not covered: mode = off";
-    key = (struct route_key){.len = host.len, .name_len = host.len - port.len};
+/* Whether calls to this host are covered and why, before anything is known of their path. Returns
+ * `buf`. */
+static const char *coverage(const struct shown *shown, char buf[COVERAGE_SIZE])
+{
+    struct span host = shown->host, port = url_port_part(host);
+    struct route_key key = {.len = host.len, .name_len = host.len - port.len};
+    bool off = shown->host_is_off || shown->policy.mode == MODE_OFF;
+
     memcpy(key.text, host.ptr, host.len);
-    return texts[route_cover(shown->config, &key)];
+    enum route_cover cover = route_cover(shown->config, &key);
+    if (!off && cover == ROUTE_NO_LLM_CALL)
+        return strcpy(buf, "only POSTs that look like an LLM call are covered");
+    snprintf(buf, COVERAGE_SIZE, "%scovered: %s", off || !route_is_covered(cover) ? "not " : "",
+             off ? "mode = off" : cli_text_cover(cover));
+    return buf;
 }
 
 /* The n-th option, if it is to be shown: what holds for the whole process is not repeated for a
@@ -162,7 +161,7 @@ static void print(const struct shown *shown)
     const struct config_option_info *info;
     const struct config_fallback *fallback;
     struct config_value value;
-    char safe[PATH_MAX];
+    char safe[PATH_MAX], cover[COVERAGE_SIZE];
 
     cli_text_safe(span_str(shown->path), safe, sizeof safe);
     printf("# %s\n", *shown->path ? safe : "no breaker.ini");
@@ -170,7 +169,7 @@ static void print(const struct shown *shown)
         printf("# %s: nothing is covered\n", cli_disabled());
     if (shown->key) {
         cli_text_safe(span_str(shown->key), safe, sizeof safe);
-        printf("# %s: %s\n", safe, coverage(shown));
+        printf("# %s: %s\n", safe, coverage(shown, cover));
     }
     if (shown->host_alone)
         puts("# scope = host: what follows is the host's");
@@ -225,6 +224,7 @@ static void put_fallback(const struct shown *shown, const struct config_fallback
 static void put(const struct shown *shown)
 {
     const struct config_fallback *fallback;
+    char cover[COVERAGE_SIZE];
 
     fputs("{\"version\":\"" BREAKER_VERSION "\",", stdout);
     cli_text_json_member("config", span_str(*shown->path ? shown->path : NULL));
@@ -233,7 +233,7 @@ static void put(const struct shown *shown)
     putchar(',');
     cli_text_json_member("key", span_str(shown->key));
     putchar(',');
-    cli_text_json_member("coverage", span_str(shown->key ? coverage(shown) : NULL));
+    cli_text_json_member("coverage", span_str(shown->key ? coverage(shown, cover) : NULL));
     printf(",\"host_alone\":%s,\n", shown->host_alone ? "true" : "false");
     put_settings(shown);
     fputs(",\n \"fallbacks\":[", stdout);

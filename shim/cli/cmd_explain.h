@@ -245,7 +245,6 @@ const char *explain_reason_name(enum explain_reason reason);
 const char *explain_stop_reason(const struct explain_stop *stop);
 const char *explain_kind_name(enum explain_kind kind);
 const char *explain_cover_name(enum route_cover cover);
-const char *explain_cover_text(enum route_cover cover);
 const char *explain_place_name(enum explain_place place);
 const char *explain_dialect_name(enum api api);
 

@@ -82,21 +82,6 @@ const char *explain_cover_name(enum route_cover cover)
     return names[cover];
 }
 
-const char *explain_cover_text(enum route_cover cover)
-{
-    static const char *const texts[] = {
-        [ROUTE_MATCH_ALL] = "match = all",
-        [ROUTE_LISTED] = "a target is for the host",
-        [ROUTE_LLM_SHAPE] = "a POST to the path of an LLM call",
-        [ROUTE_KNOWN_HOST] = "a known provider",
-        [ROUTE_NOT_LISTED] = "no target is for the host, and match = listed",
-        [ROUTE_NO_LLM_CALL] = ("no known provider, no target is for the host, and no POST to the "
-                               "path of an LLM call"),
-    };
-
-    return texts[cover];
-}
-
 const char *explain_place_name(enum explain_place place)
 {
     static const char *const names[] = {

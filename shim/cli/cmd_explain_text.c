@@ -38,7 +38,7 @@ static void put_coverage(const struct cli_context *context, const char *own,
     char name[512], ini[4 * PATH_MAX];
 
     if (explanation->covered)
-        put("covered: ", explain_cover_text(explanation->cover));
+        put("covered: ", cli_text_cover(explanation->cover));
     else
         put("", explain_why(explanation, stop, why));
     printf("  known provider: %s; path of an LLM call: %s\n",

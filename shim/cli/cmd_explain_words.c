@@ -74,7 +74,7 @@ static void say_uncounted(const struct explanation *explanation, const struct ex
     else if (stop->reason == EXPLAIN_MODE_OFF)
         add(text, "not covered: mode = off for %s", stop->by->key);
     else
-        add(text, "not covered: %s", explain_cover_text(explanation->cover));
+        add(text, "not covered: %s", cli_text_cover(explanation->cover));
 }
 
 /* What would refuse it, were it not for its policy. */

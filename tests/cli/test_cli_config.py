@@ -196,11 +196,11 @@ def test_config_tells_where_each_value_came_from(untouched, ini):
 
 
 @pytest.mark.parametrize("key, match, remark", [
-    ("h.example", "llm", "covered: a target names the host"),
-    ("h.example/m", "llm", "covered: a target names the host"),
+    ("h.example", "llm", "covered: a target is for the host"),
+    ("h.example/m", "llm", "covered: a target is for the host"),
     ("api.openai.com", "llm", "covered: a known provider"),
     ("api.openai.com:8443/m", "llm", "covered: a known provider"),
-    ("api.openai.com", "listed", "not covered"),
+    ("api.openai.com", "listed", "not covered: no target is for the host, and match = listed"),
     ("other.example:81", "llm", "only POSTs"),
     ("other.example", "all", "covered: match = all"),
 ])
@@ -210,11 +210,19 @@ def test_config_says_whether_a_host_is_covered(breaker, ini, key, match, remark)
     assert second.startswith(f"# {key}: {remark}")
 
 
+@pytest.mark.parametrize("host, match", [("h.example", "llm"), ("api.openai.com", "llm"), ("api.openai.com", "listed"),
+                                         ("other.example", "all")])
+def test_config_and_explain_say_it_in_the_same_words(breaker, ini, host, match):
+    args = ("--config", str(ini("[target h.example]\n")), "--set", f"match={match}")
+    said = breaker("config", host, *args).stdout.splitlines()[1].removeprefix(f"# {host}: ")
+    assert f"\n{said}\n" in breaker("explain", f"https://{host}/v1/files", *args).stdout
+
+
 def test_config_of_a_model_that_has_no_breaker(untouched, ini):
     """scope = host: no target of a model has a say."""
     path = ini("[target h.example]\nscope = host\n[target h.example/m]\nfailure_threshold = 2\nmode = off\n")
     done = untouched("config", "h.example/m", "--config", str(path))
-    assert done.stdout.splitlines()[1:3] == ["# h.example/m: covered: a target names the host",
+    assert done.stdout.splitlines()[1:3] == ["# h.example/m: covered: a target is for the host",
                                              "# scope = host: what follows is the host's"]
     shown = values(done.stdout)
     assert (shown["scope"], shown["failure_threshold"]) == (("host", f"{path}:2"), ("5", "default"))
