@@ -6,7 +6,7 @@
 
 #include <stdlib.h>
 
-enum { KEY_JSON = 1 };
+enum { KEY_JSON = 'j' };
 
 struct view {
     struct cli_settings settings;
