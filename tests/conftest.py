@@ -60,6 +60,16 @@ def build():
     return directory
 
 
+@pytest.fixture(scope="session")
+def benches(build):
+    """The directory of the programs of tests/bench, which a plain `make` does not build."""
+    directory = build / "tests" / "bench"
+    missing = [source.stem for source in sorted((REPOSITORY / "tests" / "bench").glob("*.c"))
+               if not (directory / source.stem).exists()]
+    assert not missing, f"build first: make benches (no {', '.join(missing)} in {directory})"
+    return directory
+
+
 @pytest.fixture
 def provider():
     with Provider() as running:

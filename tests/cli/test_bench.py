@@ -11,13 +11,13 @@ BEGIN, END = "<!-- make bench: from here -->\n", "<!-- make bench: to here -->\n
 
 
 @pytest.fixture
-def bench(build, tmp_path):
+def bench(build, benches, tmp_path):
     """tests/bench/run, quick, with a build of its own that is the real one or has another library in it."""
 
     def run(*args, library=build / "libbreaker.so"):
         own = tmp_path / "build"
         own.mkdir()
-        for name, target in (("libbreaker.so", library), ("breaker", build / "breaker"), ("tests", build / "tests")):
+        for name, target in (("libbreaker.so", library), ("breaker", build / "breaker"), ("tests", benches.parent)):
             (own / name).symlink_to(target)
         done = subprocess.run(["/usr/bin/python3", BENCH / "run", "--quick", *map(str, args)],
                               env={"PATH": "/usr/bin:/bin", "BREAKER_BUILD": str(own)}, capture_output=True, text=True,

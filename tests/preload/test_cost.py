@@ -22,9 +22,8 @@ WAITING = {"poll", "ppoll", "recvfrom", "recvmsg", "read", "rt_sigaction", "rt_s
 
 
 @pytest.fixture
-def witness(build, breaker_env):
-    program = build / "tests" / "bench" / "bench_healthy"
-    assert program.exists(), "build first: make benches"
+def witness(benches, breaker_env):
+    program = benches / "bench_healthy"
 
     def run(*args, code=0, before=()):
         done = subprocess.run([*map(str, before), str(program), *map(str, args)], env=breaker_env.environment,
@@ -108,9 +107,9 @@ def test_a_store_to_the_word_would_be_seen(witness):
 
 
 @pytest.fixture
-def client(build, breaker_env, provider):
+def client(benches, breaker_env, provider):
     """bench_client: `count` POSTs over one connection or a new one each, with or without us, maybe under a tracer."""
-    program = build / "tests" / "bench" / "bench_client"
+    program = benches / "bench_client"
 
     def run(count, preload, fresh=False, url=None, before=()):
         env = breaker_env.preloaded() if preload else breaker_env.bare
@@ -209,13 +208,13 @@ def test_libcurl_allocates_no_more(breaker_env, allocations_of):
 
 @pytest.mark.time_limit(120)
 @pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
-def test_libcurls_post_costs_few_instructions(fresh, build, tmp_path, provider, breaker_env):
-    callgrind.check_posts(build / "tests/bench/bench_client", [provider.url("/v1/chat/completions")], POST_INSTRUCTIONS, fresh,
+def test_libcurls_post_costs_few_instructions(fresh, benches, tmp_path, provider, breaker_env):
+    callgrind.check_posts(benches / "bench_client", [provider.url("/v1/chat/completions")], POST_INSTRUCTIONS, fresh,
                           provider, breaker_env, tmp_path)
 
 
 @pytest.mark.time_limit(120)
-def test_libcurls_post_over_tls_costs_few_instructions(build, tmp_path, tls_provider, trusted, breaker_env):
+def test_libcurls_post_over_tls_costs_few_instructions(benches, tmp_path, tls_provider, trusted, breaker_env):
     """What the layers below do besides is little: it is libcurl's, and they see that at once."""
-    callgrind.check_posts(build / "tests/bench/bench_client", [tls_provider.url("/v1/chat/completions", name="localhost")],
+    callgrind.check_posts(benches / "bench_client", [tls_provider.url("/v1/chat/completions", name="localhost")],
                           TLS_POST_INSTRUCTIONS, False, tls_provider, breaker_env, tmp_path, name="localhost")

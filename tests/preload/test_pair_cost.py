@@ -19,9 +19,9 @@ FAILURE_INSTRUCTIONS = 680
 
 
 @pytest.fixture
-def total(build, tmp_path, breaker_env):
+def total(benches, tmp_path, breaker_env):
     """Of bench_pair at what it is told, or of one of its functions."""
-    program, report = stripped(build / "tests/bench/bench_pair", tmp_path), tmp_path / "callgrind"
+    program, report = stripped(benches / "bench_pair", tmp_path), tmp_path / "callgrind"
 
     def run(what, function=None):
         # The compiler may append to the name of one that it made for its only caller.

@@ -53,13 +53,13 @@ def check(private, breaker_env, key, *command):
     assert 0 < ours - bare <= KIB, (bare, ours)
 
 
-def test_libcurl(private, breaker_env, build, provider):
-    check(private, breaker_env, provider.key("bench"), build / "tests/bench/bench_client",
+def test_libcurl(private, breaker_env, benches, provider):
+    check(private, breaker_env, provider.key("bench"), benches / "bench_client",
           f"http://127.0.0.1:{provider.port}{PATH}")
 
 
-def test_sockets(private, breaker_env, build, provider):
-    check(private, breaker_env, provider.key("bench"), build / "tests/bench/bench_sock", provider.port, PATH)
+def test_sockets(private, breaker_env, benches, provider):
+    check(private, breaker_env, provider.key("bench"), benches / "bench_sock", provider.port, PATH)
 
 
 def test_python_over_tls(private, breaker_env, tls_provider):

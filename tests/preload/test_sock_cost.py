@@ -39,11 +39,11 @@ def compiled(directory, name, source):
 
 
 @pytest.fixture
-def program(build, breaker_env):
+def program(benches, breaker_env):
     """A bench program, with or without a library under it, maybe under a tracer, which itself runs bare."""
 
     def run(name, *args, preload=None, tracer=(), input=None):
-        command = [*map(str, tracer), str(build / "tests" / "bench" / name), *map(str, args)]
+        command = [*map(str, tracer), str(benches / name), *map(str, args)]
         environment = breaker_env.environment
         if preload and tracer:
             command[len(tracer):len(tracer)] = ["-E", f"LD_PRELOAD={preload}"]
@@ -266,6 +266,6 @@ def test_a_healthy_post_allocates_nothing(fresh, posts, tmp_path, provider, brea
 
 @pytest.mark.time_limit(120)
 @pytest.mark.parametrize("fresh", [False, True], ids=["kept connection", "new connections"])
-def test_a_kept_post_costs_few_instructions(fresh, build, tmp_path, provider, breaker_env):
-    callgrind.check_posts(build / "tests/bench/bench_sock", [provider.port, "/v1/chat/completions"], POST_INSTRUCTIONS, fresh,
+def test_a_kept_post_costs_few_instructions(fresh, benches, tmp_path, provider, breaker_env):
+    callgrind.check_posts(benches / "bench_sock", [provider.port, "/v1/chat/completions"], POST_INSTRUCTIONS, fresh,
                           provider, breaker_env, tmp_path)

@@ -22,9 +22,9 @@ LOOKS = {"newfstatat", "stat", "statx"}  # one look a second at the configuratio
 
 
 @pytest.fixture
-def posts(build, breaker_env, tls_provider, tmp_path):
+def posts(benches, breaker_env, tls_provider, tmp_path):
     """bench_tls, under a tracer, with the library or without."""
-    program = callgrind.stripped(build / "tests/bench/bench_tls", tmp_path)
+    program = callgrind.stripped(benches / "bench_tls", tmp_path)
     library = callgrind.stripped(breaker_env.library, tmp_path)
 
     def run(count, tracer, preload, fresh=False):
