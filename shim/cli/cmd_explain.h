@@ -109,7 +109,7 @@ struct explanation {
     bool method_assumed;
     struct url url;
     struct route_key key;
-    bool is_http; /* a scheme that is covered at all */
+    bool is_http; /* else libcurl's calls are not covered, and sockets by their connects */
     bool known_host;
     bool covered;           /* the rules below take it, no mode = off, not disabled */
     enum route_cover cover; /* by URL and method alone */
@@ -148,6 +148,9 @@ struct explain_layer {
 /* URL, method, coverage, model. CLI_OK, or the exit code after a complaint. *out is all-zero. */
 int explain_facts(const struct cli_context *context, const struct explain_question *question,
                   struct explanation *out);
+
+/* Where a URL of this scheme, in any case, goes that names no port; 0: not known here. */
+uint16_t explain_usual_port(struct span scheme);
 
 /* Adds one; dropped when there is no room. `text`: static storage. */
 void explain_remark(struct explanation *out, const char *text);
@@ -230,7 +233,7 @@ void explain_say_verdict(struct explanation *explanation);
 /* --- cmd_explain_layers.c ----------------------------------------------------------------------
  */
 
-/* What happens at connect, after the verdict. */
+/* Says what happens at connect: before the verdict, which may tell of it. */
 void explain_say_connect(struct explanation *explanation);
 /* How many have a say in this call; 0: none. */
 unsigned explain_layers(const struct explanation *explanation,

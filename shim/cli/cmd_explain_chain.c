@@ -25,10 +25,9 @@ static void write_url(char buf[FALLBACK_URL_MAX], const struct span *parts, unsi
 void explain_own_url(const struct explanation *explanation, char buf[FALLBACK_URL_MAX])
 {
     const struct url *url = &explanation->url;
-    uint16_t usual = span_ieq(url->scheme, SPAN_LIT("https")) ? 443 : 80;
     char port[8] = "";
 
-    if (url->port != usual)
+    if (url->port != explain_usual_port(url->scheme))
         snprintf(port, sizeof port, ":%u", url->port);
     const struct span parts[] = {
         url->scheme,    SPAN_LIT("://"), span_of(explanation->key.text, explanation->key.name_len),

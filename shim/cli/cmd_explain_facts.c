@@ -18,6 +18,56 @@ void explain_remark(struct explanation *out, const char *text)
         out->remarks[out->remark_count++] = text;
 }
 
+/* --- the URL ---------------------------------------------------------------------------------- */
+
+uint16_t explain_usual_port(struct span scheme)
+{
+    static const struct {
+        struct span scheme;
+        uint16_t port;
+    } usual[] = {
+        {SPAN_LIT("http"), 80},    {SPAN_LIT("https"), 443}, {SPAN_LIT("ws"), 80},
+        {SPAN_LIT("wss"), 443},    {SPAN_LIT("ftp"), 21},    {SPAN_LIT("ftps"), 990},
+        {SPAN_LIT("sftp"), 22},    {SPAN_LIT("scp"), 22},    {SPAN_LIT("gopher"), 70},
+        {SPAN_LIT("gophers"), 70}, {SPAN_LIT("dict"), 2628}, {SPAN_LIT("telnet"), 23},
+        {SPAN_LIT("smtp"), 25},    {SPAN_LIT("smtps"), 465}, {SPAN_LIT("imap"), 143},
+        {SPAN_LIT("imaps"), 993},  {SPAN_LIT("pop3"), 110},  {SPAN_LIT("pop3s"), 995},
+        {SPAN_LIT("ldap"), 389},   {SPAN_LIT("ldaps"), 636}, {SPAN_LIT("mqtt"), 1883},
+        {SPAN_LIT("rtsp"), 554},   {SPAN_LIT("rtmp"), 1935},
+    };
+
+    for (size_t i = 0; i < sizeof usual / sizeof *usual; i++)
+        if (span_ieq(scheme, usual[i].scheme))
+            return usual[i].port;
+    return 0;
+}
+
+/* Of a URL that was parsed from a string; "host:" has none. */
+static bool has_port(const struct url *url)
+{
+    const char *end = url->host.ptr + url->host.len;
+
+    return end[0] == ':' && end[1] >= '0' && end[1] <= '9';
+}
+
+/* CLI_OK, or the exit code after a complaint. */
+static int read_url(const struct explain_question *question, struct explanation *out)
+{
+    struct url *url = &out->url;
+
+    if (!url_parse(span_str(question->url), url)) {
+        cli_text_complain("expected a URL with a host, found '%s'", question->url);
+        return CLI_USAGE;
+    }
+    out->is_http = route_is_http(url->scheme);
+    if (has_port(url) || (url->port = explain_usual_port(url->scheme)) != 0)
+        return CLI_OK;
+    cli_text_complain("expected a port, as in %.*s://%.*s:PORT: that of %.*s is not known here",
+                      (int)url->scheme.len, url->scheme.ptr, (int)url->host.len, url->host.ptr,
+                      (int)url->scheme.len, url->scheme.ptr);
+    return CLI_USAGE;
+}
+
 /* --- the request ------------------------------------------------------------------------------ */
 
 static bool key_with(struct explanation *out, struct span method)
@@ -29,11 +79,11 @@ static bool key_with(struct explanation *out, struct span method)
 /* False: no call has such a URL. */
 static bool read_request(const struct explain_question *question, struct explanation *out)
 {
-    if (!url_parse(span_str(question->url), &out->url))
-        return false;
     if (question->method)
         return key_with(out, span_str(question->method));
     out->method_assumed = true;
+    if (!out->is_http)
+        return key_with(out, SPAN_LIT("GET")); /* as a WebSocket begins */
     if (!key_with(out, SPAN_LIT("POST")))
         return false;
     return out->key.shape.place != MODEL_NONE || question->model || question->body ||
@@ -181,12 +231,14 @@ int explain_facts(const struct cli_context *context, const struct explain_questi
 {
     struct policy policy;
 
+    int code = read_url(question, out);
+    if (code != CLI_OK)
+        return code;
     if (!read_request(question, out)) {
         cli_text_complain("expected a URL with a host, found '%s'", question->url);
         return CLI_USAGE;
     }
     out->disabled = cli_disabled();
-    out->is_http = route_is_http(out->url.scheme);
     out->known_host = shape_known_host(span_of(out->key.text, out->key.name_len));
     out->cover = route_cover(context->config, &out->key);
     out->at_connect = is_judged_at_connect(context->config, out);

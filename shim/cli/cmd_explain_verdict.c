@@ -11,9 +11,10 @@ static bool is_uncovered(const struct explanation *explanation, struct explain_s
 {
     if (explanation->disabled)
         explain_decide(stop, EXPLAIN_UNCOUNTED, EXPLAIN_DISABLED, NULL);
-    else if (!explanation->is_http)
-        explain_decide(stop, EXPLAIN_UNCOUNTED, EXPLAIN_SCHEME, NULL);
-    else if (!route_is_covered(explanation->cover))
+    else if (!explanation->is_http) {
+        if (!explain_is_off(stop))
+            explain_decide(stop, EXPLAIN_UNCOUNTED, EXPLAIN_SCHEME, NULL);
+    } else if (!route_is_covered(explanation->cover))
         explain_decide(stop, EXPLAIN_UNCOUNTED,
                        explanation->cover == ROUTE_NOT_LISTED ? EXPLAIN_NOT_LISTED
                                                               : EXPLAIN_NO_LLM_CALL,
@@ -100,6 +101,7 @@ void explain_judge(const struct cli_context *context, struct explanation *out)
     explain_read_stop(context, &out->key, out->model_known ? span_str(out->model) : SPAN_NONE, now,
                       own);
     explain_read_address(context, out, now);
+    explain_say_connect(out);
     out->covered = !is_uncovered(out, own);
     if (out->table_error != TABLE_OK && out->table_error != TABLE_E_ABSENT &&
         !table_is_refused(out->table_error))
@@ -115,5 +117,4 @@ void explain_judge(const struct cli_context *context, struct explanation *out)
     if (!*out->direct)
         explain_say_direct(out);
     explain_say_verdict(out);
-    explain_say_connect(out);
 }

@@ -62,6 +62,20 @@ static void say_refusal(const struct explain_stop *stop, struct text *text)
         add(text, ", last failure: %s", cli_row_failure(&by->row, failure, sizeof failure));
 }
 
+/* Of libcurl's calls; what connects meet is another matter. */
+static void say_scheme(const struct explanation *explanation, struct text *text)
+{
+    if (*explanation->connect)
+        add(text,
+            "not covered through libcurl, where only http and https are; a program with its own "
+            "sockets meets the host's breaker: %s",
+            explanation->connect);
+    else
+        add(text, "not covered: only http and https are through libcurl; by sockets: %s",
+            explanation->at_connect ? "the table may not be used"
+                                    : cli_text_cover(explanation->cover));
+}
+
 static void say_uncounted(const struct explanation *explanation, const struct explain_stop *stop,
                           struct text *text)
 {
@@ -70,7 +84,7 @@ static void say_uncounted(const struct explanation *explanation, const struct ex
     else if (stop->reason == EXPLAIN_DISABLED)
         add(text, "not covered: %s", explanation->disabled);
     else if (stop->reason == EXPLAIN_SCHEME)
-        add(text, "not covered: only http and https are");
+        say_scheme(explanation, text);
     else if (stop->reason == EXPLAIN_MODE_OFF)
         add(text, "not covered: mode = off for %s", stop->by->key);
     else

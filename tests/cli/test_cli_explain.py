@@ -394,9 +394,66 @@ def test_odd_urls(breaker, explain, url, host, path):
     assert "secret" not in text + json.dumps(found)
 
 
-def test_a_scheme_that_is_none_of_ours(explain):
-    found = explain("ftp://api.openai.com/v1/chat/completions", "--model", "m")
+@pytest.mark.parametrize("scheme, port, sees", [
+    ("ws", ":80", {"sockets": "the connect, then the request's head"}),
+    ("WSS", "", {"libssl": "the connect, then the request's head", "other TLS": "the host, at connect"}),
+    ("ftp", ":21", {"sockets": "the host, at connect"}), ("sftp", ":22", {"sockets": "the host, at connect"}),
+    ("imaps", ":993", {"sockets": "the host, at connect"}),
+])
+def test_a_scheme_that_is_none_of_ours(breaker, explain, scheme, port, sees):
+    """libcurl's calls are not counted; a program with its own sockets meets the host's breaker."""
+    url, key = f"{scheme}://api.openai.com/v1/chat/completions", HOST + port
+    found = explain(url, "--model", "m")
     assert verdict(found) == ("uncounted", "scheme", None) and not found["coverage"]["covered"]
+    assert (found["request"]["host"], found["request"]["method"]) == (key, "GET")
+    assert found["chain"][0]["url"] == url and found["chain"][0]["model"] is None
+    layers = {layer["layer"]: layer for layer in found["layers"]}
+    assert {name: layer["sees"] for name, layer in layers.items()} == {
+        "libcurl": "nothing of this scheme", **sees, "static, Go, set-uid": "nothing"}
+    for command, now in ((("force", "closed"), "connects"), (("force", "open"), "connect fails with ECONNREFUSED")):
+        breaker(*command, "--create", key)
+        layers = {layer["layer"]: layer["now"] for layer in explain(url)["layers"]}
+        assert {layers[name] for name in sees} == {now} and layers["libcurl"] == "passes uncounted"
+        text = breaker("explain", url).stdout
+        assert ("\nnow: passes uncounted: not covered through libcurl, where only http and https are; a program with "
+                f"its own sockets meets the host's breaker: {now}\n") in text
+        assert f"GET (assumed) {scheme}://{key}/v1/chat/completions\n" in text
+
+
+@pytest.mark.parametrize("changes, why", [
+    ({}, "no known provider, no target is for the host, and no POST to the path of an LLM call"),
+    ({"BREAKER_MATCH": "listed"}, "no target is for the host, and match = listed"),
+])
+def test_a_scheme_that_is_none_of_ours_at_a_host_that_is_not_judged(breaker, explain, changes, why):
+    found = explain("ws://gpu:8000/v1/realtime", **changes)
+    assert verdict(found) == ("uncounted", "scheme", None) and found["layers"] == []
+    assert found["verdict"]["text"] == \
+        f"passes uncounted: not covered: only http and https are through libcurl; by sockets: {why}"
+
+
+def test_a_scheme_that_is_none_of_ours_where_nothing_is_judged(breaker, explain):
+    url = "wss://api.openai.com/v1/realtime"
+    found = explain(url, BREAKER_MODE="off")
+    assert verdict(found) == ("uncounted", "mode_off", HOST) and found["layers"] == []
+    assert verdict(explain(url, BREAKER_DISABLED="1")) == ("uncounted", "disabled", None)
+    breaker.table.parent.mkdir()
+    breaker.table.write_bytes(b"no table")
+    found = explain(url, code=1)
+    assert verdict(found) == ("uncounted", "scheme", None) and found["layers"] == []
+    assert found["verdict"]["text"].endswith("by sockets: the table may not be used")
+
+
+def test_where_connects_of_another_scheme_go_instead(breaker, explain):
+    breaker("force", "open", "--create", HOST)
+    now = explain("wss://api.openai.com/v1/realtime", "--set", "fallback_address=h2.example:443")["layers"][1]["now"]
+    assert now.startswith("connects to h2.example instead, by fallback_address")
+
+
+def test_a_scheme_whose_port_nobody_knows(breaker, explain):
+    done = breaker("explain", "grpc://gpu/x", code=2)
+    assert done.stdout == ""
+    assert done.stderr == "breaker: expected a port, as in grpc://gpu:PORT: that of grpc is not known here\n"
+    assert explain("grpc://gpu:50051/x")["request"]["host"] == "gpu:50051"
 
 
 def test_dot_segments_are_told_of(explain):
