@@ -120,8 +120,8 @@ const char *cli_disabled(void);
 /* Variables that are nearly ours: no key, nothing that we read. The library ignores them. */
 unsigned cli_find_unknown_variables(config_report *report, void *data);
 
-/* A log or a table that programs could not use here and now. Creates nothing; of a table with holes
- * it reserves the blocks. */
+/* A log or a table that programs could not use here and now. Whether one could be made is tried,
+ * and none is left behind; of a table with holes it reserves the blocks. */
 unsigned cli_find_unusable_files(const struct config *config, config_report *report, void *data);
 
 /* --- cli_context.c: the configuration and the table in force -----------------------------------

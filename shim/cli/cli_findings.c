@@ -112,7 +112,25 @@ static void directory_of(const char *path, char buf[PATH_MAX])
         slash[slash == buf] = '\0';
 }
 
-/* Why no file can be made in this directory; NULL: one can. */
+/* Makes a file in this directory, and leaves none: one without a name, or, where the file system
+ * has no such files, one that is gone at once. 0 or an errno. */
+static int try_file(const char *directory)
+{
+    char path[PATH_MAX + sizeof "/.breaker-XXXXXX"];
+    int fd = open(directory, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+
+    if (fd < 0) {
+        snprintf(path, sizeof path, "%s/.breaker-XXXXXX", directory);
+        if ((fd = mkostemp(path, O_CLOEXEC)) < 0)
+            return errno;
+        unlink(path);
+    }
+    close(fd);
+    return 0;
+}
+
+/* Why no file can be made in this directory; NULL: one can. It is tried: root may write everywhere,
+ * but a file system may have no room for files (/proc, /sys). */
 static const char *why_not_into(const char *directory)
 {
     struct stat st;
@@ -121,7 +139,17 @@ static const char *why_not_into(const char *directory)
         return errno == ENOENT ? "no such directory" : strerror(errno);
     if (!S_ISDIR(st.st_mode))
         return "a path through something that is no directory";
-    return eaccess(directory, W_OK | X_OK) == 0 ? NULL : "a directory that you may not write";
+    switch (errno = try_file(directory)) {
+    case 0:
+        return NULL;
+    case EACCES:
+    case EPERM:
+        return "a directory that you may not write";
+    case ENOENT:
+        return "a directory that takes no files";
+    default:
+        return strerror(errno);
+    }
 }
 
 static const char *why_no_log(const char *path)

@@ -335,6 +335,46 @@ def test_check_tries_the_table(breaker, bad_places, name, why):
     assert not (bad_places / "nowhere").exists()
 
 
+@pytest.mark.parametrize("name", ["/proc/breaker-test", "/sys/breaker-test"])
+@pytest.mark.parametrize("key", ["table", "log"])
+def test_check_tries_places_where_even_root_can_make_no_file(breaker, key, name):
+    """By their modes root may write there."""
+    found = breaker("check", f"--{key}", name, code=1).stderr
+    assert found.startswith(f"{name}: {key}: expected ") and "found a directory " in found
+    assert breaker("run", f"--{key}", name, "--", "true").stderr == f"breaker: warning: {found}"
+    if key == "table":
+        assert breaker("check", f"--{key}", f"{name}/table", code=1).stderr.startswith(f"{name}/table: table: expected ")
+
+
+NO_TMPFILE = r"""
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+int open(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    int mode = va_arg(args, int);
+    va_end(args);
+    if ((flags & O_TMPFILE) == O_TMPFILE)
+        return errno = EOPNOTSUPP, -1;
+    return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, "open"))(path, flags, mode);
+}
+"""
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+def test_what_check_tries_leaves_nothing_behind(breaker, compile_c, tmp_path, nameless):
+    """Nor where the file system makes no file without a name."""
+    place = tmp_path / "place"
+    place.mkdir()
+    changes = {} if nameless else {"LD_PRELOAD": str(compile_c(NO_TMPFILE, "-shared", "-fPIC", name="no_tmpfile.so"))}
+    breaker("check", "--table", str(place / "table"), "--log", str(place / "log"), **changes)
+    breaker("check", "--table", str(place / "new" / "table"), **changes)
+    assert not list(place.iterdir())
+
+
 def test_a_file_that_group_may_write_is_told_with_its_mode(breaker, ini):
     path = ini("[breaker]\n")
     path.chmod(0o664)

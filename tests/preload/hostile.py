@@ -157,7 +157,7 @@ CASES = [
     Case("no directory", in_place_of_the_directory, ALONE, (1, "directory"), "directory"),
     Case("nowhere", too_deep, ALONE, NOTHING, "no such directory"),
     Case("full tmpfs", lambda table: None, ALONE, NOTHING, "no space", world=tmpfs("size=64k")),
-    Case("read-only file system", lambda table: None, ALONE, NOTHING, "may not write", world=tmpfs("ro")),
+    Case("read-only file system", lambda table: None, ALONE, NOTHING, "Read-only file system", world=tmpfs("ro")),
     Case("no room for a file", lambda table: None, ALONE, NOTHING, "file size limit", fsize=0),
     Case("no room for a file, but there is one", valid, SHARED, (0, ""), None, fsize=0),
     Case("another boot", another_boot, SHARED, NOTHING, None),
