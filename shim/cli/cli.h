@@ -124,6 +124,19 @@ unsigned cli_find_unknown_variables(config_report *report, void *data);
  * and none is left behind; of a table with holes it reserves the blocks. */
 unsigned cli_find_unusable_files(const struct config *config, config_report *report, void *data);
 
+/* --- cli_table.c: a table that may not be used ---------------------------------------------------
+ */
+
+#define CLI_WHY_SIZE (PATH_MAX + 256)
+
+/* Why the table at `path` is none to use, after table_attach() or another said `error`: which rule
+ * it breaks and what mends it, as far as that can be seen; else table_strerror()'s words. In `buf`,
+ * or static. */
+const char *cli_table_why(int error, const char *path, bool named, char buf[CLI_WHY_SIZE]);
+
+/* Copies the directory of an absolute path. */
+void cli_path_directory(const char *path, char buf[PATH_MAX]);
+
 /* --- cli_context.c: the configuration and the table in force -----------------------------------
  */
 

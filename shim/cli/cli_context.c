@@ -91,9 +91,11 @@ int cli_context_attach(struct cli_context *context, bool create)
 {
     int error = create ? table_open(&context->table, context->path, context->named)
                        : table_attach(&context->table, context->path, context->named);
+    char why[CLI_WHY_SIZE];
 
     if (error != TABLE_OK && error != TABLE_E_ABSENT)
-        cli_text_complain("table %s: %s", context->path, table_strerror(error));
+        cli_text_complain("table %s: %s", context->path,
+                          cli_table_why(error, context->path, context->named, why));
     return error;
 }
 

@@ -31,7 +31,7 @@ static void tell(config_report *report, void *data, const char *place, const cha
 
     snprintf(problem.file, sizeof problem.file, "%s", place);
     snprintf(problem.key, sizeof problem.key, "%s", key);
-    snprintf(problem.text, sizeof problem.text, "expected %.150s, found %.150s", expected, found);
+    snprintf(problem.text, sizeof problem.text, "expected %.100s, found %.190s", expected, found);
     report(&problem, data);
 }
 
@@ -103,15 +103,6 @@ unsigned cli_find_unknown_variables(config_report *report, void *data)
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-/* Copies the directory of an absolute path. */
-static void directory_of(const char *path, char buf[PATH_MAX])
-{
-    snprintf(buf, PATH_MAX, "%s", path);
-    char *slash = strrchr(buf, '/');
-    if (slash)
-        slash[slash == buf] = '\0';
-}
-
 /* Makes a file in this directory, and leaves none: one without a name, or, where the file system
  * has no such files, one that is gone at once. 0 or an errno. */
 static int try_file(const char *directory)
@@ -158,7 +149,7 @@ static const char *why_no_log(const char *path)
     struct stat st;
 
     if (lstat(path, &st) != 0) {
-        directory_of(path, directory);
+        cli_path_directory(path, directory);
         return errno == ENOENT ? why_not_into(directory) : strerror(errno);
     }
     if (S_ISLNK(st.st_mode))
@@ -188,7 +179,7 @@ static const char *why_no_room(const char *directory)
 
 /* As table_open() would fare: an existing table is judged by attaching it, and where there is none
  * the last directory may still have to be made. */
-static const char *why_no_table(const char *path, bool named)
+static const char *why_no_table(const char *path, bool named, char why[CLI_WHY_SIZE])
 {
     char directory[PATH_MAX], above[PATH_MAX];
     struct table table = {0};
@@ -197,16 +188,16 @@ static const char *why_no_table(const char *path, bool named)
     int error = table_attach(&table, path, named);
     table_close(&table);
     if (error != TABLE_E_ABSENT)
-        return error == TABLE_OK ? NULL : table_strerror(error);
-    directory_of(path, directory);
-    directory_of(directory, above);
+        return error == TABLE_OK ? NULL : cli_table_why(error, path, named, why);
+    cli_path_directory(path, directory);
+    cli_path_directory(directory, above);
     return why_no_room(lstat(directory, &st) == 0 ? directory : above);
 }
 
 unsigned cli_find_unusable_files(const struct config *config, config_report *report, void *data)
 {
     const char *log = config_log_path(config), *table = config_table_path(config);
-    char path[PATH_MAX];
+    char path[PATH_MAX], buf[CLI_WHY_SIZE];
     bool named = *table != '\0';
     unsigned found = 0;
 
@@ -217,7 +208,7 @@ unsigned cli_find_unusable_files(const struct config *config, config_report *rep
     }
     if (!named && table_default_path(path, sizeof path) == TABLE_OK)
         table = path;
-    why = *table ? why_no_table(table, named) : NULL;
+    why = *table ? why_no_table(table, named, buf) : NULL;
     if (why) {
         tell(report, data, table, "table", "a table of yours, or room for one", why);
         found++;

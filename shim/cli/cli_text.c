@@ -128,7 +128,7 @@ void cli_text_complain(const char *format, ...)
 void cli_text_problem(const struct config_problem *problem, void *data)
 {
     const char *prefix = data ? data : "";
-    char file[1100], key[300], text[1400], line[16] = "";
+    char file[4 * sizeof problem->file], key[300], text[1400], line[16] = "";
 
     cli_text_safe(span_str(problem->file), file, sizeof file);
     cli_text_safe(span_str(problem->key), key, sizeof key);

@@ -60,6 +60,7 @@ static int replace(struct cli_context *context)
 {
     struct log_event event = {.event = "table", .cause = "manual", .detail = "reset --all"};
     struct table probe = {0};
+    char why[CLI_WHY_SIZE];
 
     int error = table_attach(&probe, context->path, context->named);
     table_close(&probe);
@@ -69,7 +70,8 @@ static int replace(struct cli_context *context)
     }
     error = table_replace(context->path, context->named);
     if (error != TABLE_OK) {
-        cli_text_complain("table %s: %s", context->path, table_strerror(error));
+        cli_text_complain("table %s: %s", context->path,
+                          cli_table_why(error, context->path, context->named, why));
         return CLI_WRONG;
     }
     puts("all breakers are reset");

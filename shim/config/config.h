@@ -92,9 +92,9 @@ struct config_source {
 
 /* One thing that is wrong. Text is complete: what was expected, what was found. */
 struct config_problem {
-    char file[256]; /* path, or "BREAKER_X", "BREAKER_SET" too */
-    unsigned line;  /* 1-based; 0 = not of a line */
-    char key[64];   /* or "[section]" */
+    char file[CONFIG_VALUE_MAX]; /* path, or "BREAKER_X", "BREAKER_SET" too */
+    unsigned line;               /* 1-based; 0 = not of a line */
+    char key[64];                /* or "[section]" */
     char text[320];
     bool passing; /* of the moment (no descriptors, no memory), not of what is written there */
     bool skipped; /* of a fallback, which is left out: the configuration is good without it */
