@@ -25,3 +25,11 @@ unsigned distance_of(struct span a, struct span b)
     }
     return row[b.len];
 }
+
+unsigned distance_if_near(struct span a, struct span b)
+{
+    size_t longer = a.len > b.len ? a.len : b.len;
+    unsigned distance = distance_of(a, b);
+
+    return 3 * (size_t)distance <= longer ? distance : DISTANCE_FAR;
+}

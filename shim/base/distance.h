@@ -9,8 +9,14 @@
 
 #include "base/span.h"
 
+#include <stdint.h>
+
 #define DISTANCE_MAX 520
 
 unsigned distance_of(struct span a, struct span b);
+
+/* The same, or DISTANCE_FAR where nobody meant the one by the other: more than a third differs. */
+#define DISTANCE_FAR UINT32_MAX
+unsigned distance_if_near(struct span a, struct span b);
 
 #endif

@@ -66,27 +66,29 @@ static bool known_name(size_t n, char buf[NAME_SIZE])
     return true;
 }
 
-/* Finds the known name that is nearest, in any case. True: it is that very name. */
+/* Finds the known name that is nearest, in any case; "": none is near. True: it is that very name.
+ */
 static bool is_known(struct span name, char nearest[NAME_SIZE])
 {
-    unsigned best = UINT_MAX;
+    unsigned best = DISTANCE_FAR;
     char known[NAME_SIZE], in_upper[NAME_SIZE];
 
     upper(name, in_upper);
+    *nearest = '\0';
     for (size_t n = 0; known_name(n, known); n++) {
-        unsigned distance = distance_of(span_str(in_upper), span_str(known));
+        unsigned distance = distance_if_near(span_str(in_upper), span_str(known));
         if (distance < best) {
             best = distance;
             strcpy(nearest, known);
         }
     }
-    return span_eq(name, span_str(nearest));
+    return *nearest && span_eq(name, span_str(nearest));
 }
 
 unsigned cli_find_unknown_variables(config_report *report, void *data)
 {
     struct span prefix = SPAN_LIT("BREAKER_");
-    char nearest[NAME_SIZE] = "", place[NAME_SIZE + 8], expected[NAME_SIZE + 32];
+    char nearest[NAME_SIZE], place[NAME_SIZE + 8], expected[NAME_SIZE + 32];
     unsigned found = 0;
 
     for (char **entry = environ; entry && *entry; entry++) {
@@ -94,7 +96,10 @@ unsigned cli_find_unknown_variables(config_report *report, void *data)
         if (!span_starts(name, prefix) || is_known(span_skip(name, prefix.len), nearest))
             continue;
         snprintf(place, sizeof place, "%.*s", (int)name.len, name.ptr);
-        snprintf(expected, sizeof expected, "a variable such as BREAKER_%s", nearest);
+        snprintf(expected, sizeof expected, "%s%s",
+                 *nearest ? "a variable such as BREAKER_"
+                          : "BREAKER_ and a key that `breaker config` shows, in upper case",
+                 nearest);
         tell(report, data, place, "", expected, "an unknown one, which has no effect");
         found++;
     }

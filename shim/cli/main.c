@@ -1,4 +1,5 @@
 #include "base/clock.h"
+#include "base/distance.h"
 #include "cli/cli.h"
 
 #include <dlfcn.h>
@@ -39,6 +40,32 @@ static const struct command *command_named(const char *name)
     return NULL;
 }
 
+/* Its name, or NULL: none is near. */
+static const char *nearest_command(const char *name)
+{
+    unsigned best = DISTANCE_FAR;
+    const char *nearest = NULL;
+
+    for (size_t i = 0; i < COMMAND_COUNT; i++) {
+        unsigned distance = distance_if_near(span_str(name), span_str(commands[i].name));
+        if (distance < best) {
+            best = distance;
+            nearest = commands[i].name;
+        }
+    }
+    return nearest;
+}
+
+static void complain_of_command(const struct argp_state *state, const char *name)
+{
+    const char *nearest = nearest_command(name);
+
+    if (nearest)
+        argp_error(state, "there is no command '%s'; is it %s?", name, nearest);
+    else
+        argp_error(state, "there is no command '%s'", name);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
     struct choice *choice = state->input;
@@ -47,7 +74,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
     case ARGP_KEY_ARG:
         choice->command = command_named(arg);
         if (!choice->command)
-            argp_error(state, "there is no command '%s'", arg);
+            complain_of_command(state, arg);
         choice->at = state->next - 1;
         state->next = state->argc; /* the rest is the command's */
         return 0;

@@ -157,7 +157,9 @@ void load_value(struct load *load, struct layer *layer, const char *file, unsign
 
     if (option == OPTION_COUNT) {
         char expected[80];
-        snprintf(expected, sizeof expected, "a key such as %s", option_nearest(key));
+        const char *nearest = option_nearest(key);
+        snprintf(expected, sizeof expected, "a key %s%s",
+                 nearest ? "such as " : "that `breaker config` shows", nearest ? nearest : "");
         load_problem(load, file, line, key, expected, "an unknown key");
         return;
     }

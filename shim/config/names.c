@@ -53,14 +53,14 @@ static void skip(struct load *load, const struct load_name *entry, const char *e
 static void skip_unknown(struct load *load, const struct load_name *entry)
 {
     const struct config *config = load->config;
-    unsigned best = UINT32_MAX;
+    unsigned best = DISTANCE_FAR;
     const char *nearest = NULL;
     char expected[120], found[120];
 
     /* Only as long as somebody reads it: lists and names may be many. */
     bool told = load->report && load->others < LOAD_PROBLEMS_MAX;
     for (unsigned i = 0; told && i < config->fallback_count; i++) {
-        unsigned distance = distance_of(entry->name, span_str(config->fallbacks[i]->name));
+        unsigned distance = distance_if_near(entry->name, span_str(config->fallbacks[i]->name));
         if (distance < best) {
             best = distance;
             nearest = config->fallbacks[i]->name;

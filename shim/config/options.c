@@ -76,11 +76,11 @@ enum config_option option_find(struct span key)
 
 const char *option_nearest(struct span key)
 {
-    unsigned best = UINT32_MAX;
-    const char *nearest = options[0].key;
+    unsigned best = DISTANCE_FAR;
+    const char *nearest = NULL;
 
     for (unsigned i = 0; i < OPTION_COUNT; i++) {
-        unsigned d = distance_of(key, span_str(options[i].key));
+        unsigned d = distance_if_near(key, span_str(options[i].key));
         if (d < best) {
             best = d;
             nearest = options[i].key;

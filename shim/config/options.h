@@ -41,7 +41,7 @@ extern const struct option options[OPTION_COUNT];
 
 /* The option of a key, or OPTION_COUNT. */
 enum config_option option_find(struct span key);
-/* The key that looks most like `key`; never NULL. */
+/* The key that was perhaps meant by `key`; NULL: none is near. */
 const char *option_nearest(struct span key);
 
 #endif

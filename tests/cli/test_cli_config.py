@@ -259,6 +259,22 @@ def test_check_names_variables_that_are_nearly_ours(breaker, name, nearest):
     assert breaker("run", "true", **{name: "1"}).stderr == ""
 
 
+@pytest.mark.parametrize("name", ["BREAKER_FOO", "BREAKER_BOGUS", "BREAKER_"])
+def test_check_suggests_no_variable_that_is_far(breaker, name):
+    assert breaker("check", **{name: "1"}, code=1).stderr == (
+        f"{name}: expected BREAKER_ and a key that `breaker config` shows, in upper case, found an unknown one, which "
+        "has no effect\n")
+    assert breaker("run", "--set", "foo=1", "true", code=2).stderr == (
+        "breaker: --set: foo: expected a key that `breaker config` shows, found an unknown key\n")
+
+
+@pytest.mark.parametrize("typed, meant", [("stauts", "status"), ("conf", "config"), ("explian", "explain"), ("foo", None),
+                                          ("bogus", None), ("", None), ("x" * 1000, None)])
+def test_an_unknown_command_is_told_with_what_is_near(breaker, typed, meant):
+    first = breaker(typed, code=2).stderr.splitlines()[0]
+    assert first == f"breaker: there is no command '{typed}'" + (f"; is it {meant}?" if meant else "")
+
+
 def test_check_knows_all_our_variables(breaker, ini):
     breaker("check", BREAKER_SET="backoff=1", BREAKER_LIB="/x", BREAKER_CONFIG=str(ini("")), BREAKER_JITTER="0",
             BREAKER_DISABLED="0")
@@ -527,7 +543,7 @@ def test_fallbacks_named_by_set_and_the_environment(breaker, ini):
                                      ((), {"BREAKER_FALLBACK": "c b"}, "BREAKER_FALLBACK")):
         done = breaker("config", *options, **changes)
         assert values(done.stdout)["fallback"] == ("b", origin)
-        assert 'fallback: expected the NAME of a [fallback NAME] such as a, found "c"' in done.stderr
+        assert 'fallback: expected the NAME of a [fallback NAME], found "c", and no such section' in done.stderr
         breaker("check", *options, code=1, **changes)
     assert breaker("check", "--set", "fallback=b,,a", code=2).stderr.startswith("breaker: --set: fallback: ")
     breaker("check", "--set", "fallback=b,a")

@@ -34,7 +34,7 @@ static void names_that_lead_nowhere(void **state)
         unsigned line;
         const char *message;
     } expected[] = {
-        {6, "such as local, found \"nowhere\""},
+        {6, "a [fallback NAME], found \"nowhere\", and no such section"},
         {8, "such as openrouter, found \"opnrouter\""},
         {10, "such as local, found \"locale\""},
         {10, "expected each name once, found \"local\" again"},

@@ -338,7 +338,8 @@ static void keys_are_found(void **state)
     assert_int_equal(option_find(SPAN_LIT("")), OPTION_COUNT);
     assert_string_equal(option_nearest(SPAN_LIT("failure-treshold")), "failure_threshold");
     assert_string_equal(option_nearest(SPAN_LIT("open_second")), "open_seconds");
-    assert_non_null(option_nearest(SPAN_LIT("")));
+    assert_null(option_nearest(SPAN_LIT("")));
+    assert_null(option_nearest(SPAN_LIT("bogus")));
 }
 
 int main(void)
