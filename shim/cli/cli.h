@@ -92,6 +92,10 @@ extern const struct argp cli_settings_argp;
  * an outer `breaker run` set. Frees settings->set. CLI_OK, or the exit code after a complaint. */
 int cli_settings_apply(struct cli_settings *settings);
 
+/* "A or B": where a breaker.ini is looked for that nobody names. Returns `buf`. */
+#define CLI_PLACES_SIZE (PATH_MAX + 128)
+const char *cli_settings_places(char buf[CLI_PLACES_SIZE]);
+
 /* Puts a path into the environment, made absolute: a program that changes its directory must still
  * find the file. True without doing anything for NULL and "". False: errno tells. */
 bool cli_settings_set_path(const char *name, const char *path);
@@ -229,6 +233,11 @@ void cli_row_json_state(const struct table *table, const struct cli_row *row);
 /* HOST[:PORT][/MODEL]: lower-cases the host, drops :443, keeps the model. NUL-terminated; false:
  * this cannot be a key. */
 bool cli_key_normalise(struct span text, char *buf, size_t size);
+
+/* Complains of a host of `len` bytes with its port, if that is too long. */
+bool cli_key_complain_long_host(size_t len);
+/* Complains of what cli_key_normalise() refuses. */
+void cli_key_complain_form(struct span text);
 
 /* The two parts of a key; the model is SPAN_NONE for a host's. */
 void cli_key_split(struct span key, struct span *host, struct span *model);

@@ -62,6 +62,29 @@ bool cli_key_normalise(struct span text, char *buf, size_t size)
     return true;
 }
 
+bool cli_key_complain_long_host(size_t len)
+{
+    if (len > CLI_HOST_MAX)
+        cli_text_complain("expected a host of at most %d bytes with its port, found one of %zu",
+                          CLI_HOST_MAX, len);
+    return len > CLI_HOST_MAX;
+}
+
+void cli_key_complain_form(struct span text)
+{
+    struct span host, model;
+
+    cli_key_split(text, &host, &model);
+    if (cli_key_complain_long_host(host.len))
+        return;
+    if (model.len > MODEL_MAX)
+        cli_text_complain("expected a model of at most %d bytes, found one of %zu", MODEL_MAX,
+                          model.len);
+    else
+        cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%.*s'", (int)text.len,
+                          text.ptr);
+}
+
 struct slot *cli_key_find(const struct table *table, struct span text)
 {
     char key[CLI_KEY_SIZE];

@@ -149,7 +149,7 @@ int cli_operate(enum cli_operation operation, const char *key, bool create)
     /* "#<identity>" and cut keys are shown by status and taken here, but are no hosts. */
     bool well_formed = cli_key_normalise(span_of(key, strlen(key)), normalised, sizeof normalised);
     if (!well_formed && !strchr(key, '#')) {
-        cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%s'", key);
+        cli_key_complain_form(span_str(key));
         return CLI_USAGE;
     }
     if (create && is_pattern(key)) {

@@ -225,6 +225,18 @@ static struct config *load(char *path, const char *(*variable)(const char *name)
     return config_load(&source, report, data);
 }
 
+const char *cli_settings_places(char buf[CLI_PLACES_SIZE])
+{
+    const char *home = getenv("HOME");
+
+    if (home && *home == '/' && strlen(home) < PATH_MAX)
+        snprintf(buf, CLI_PLACES_SIZE, "%s/.config/breaker/breaker.ini or /etc/breaker/breaker.ini",
+                 home);
+    else
+        snprintf(buf, CLI_PLACES_SIZE, "/etc/breaker/breaker.ini, and HOME is no absolute path");
+    return buf;
+}
+
 struct config *cli_settings_load(char *path, config_report *report, void *data)
 {
     return load(path, NULL, report, data);

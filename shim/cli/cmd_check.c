@@ -186,7 +186,7 @@ static void keep_of_here(const struct config_problem *problem, void *data)
 /* What programs that start here and now would find. */
 static int check_here(void)
 {
-    char path[PATH_MAX], safe[PATH_MAX];
+    char path[PATH_MAX], places[CLI_PLACES_SIZE], safe[4 * CLI_PLACES_SIZE];
     struct here here = {0};
     struct config *config = cli_settings_load_strictly(path, keep_of_here, &here);
 
@@ -200,11 +200,11 @@ static int check_here(void)
         config_free(config);
         return CLI_WRONG;
     }
-    cli_text_safe(span_str(path), safe, sizeof safe);
+    cli_text_safe(span_str(*path ? path : cli_settings_places(places)), safe, sizeof safe);
     if (*path)
         printf("%s: all is well\n", safe);
     else
-        printf("no breaker.ini: the defaults%s are in force, all is well\n",
+        printf("no breaker.ini at %s: the defaults%s are in force, all is well\n", safe,
                all_defaults(config) ? "" : ", and what variables and options set,");
     if (cli_disabled())
         printf("but %s: nothing is covered\n", cli_disabled());

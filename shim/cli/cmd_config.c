@@ -161,10 +161,12 @@ static void print(const struct shown *shown)
     const struct config_option_info *info;
     const struct config_fallback *fallback;
     struct config_value value;
-    char safe[PATH_MAX], cover[COVERAGE_SIZE];
+    char safe[4 * CLI_PLACES_SIZE], places[CLI_PLACES_SIZE], cover[COVERAGE_SIZE];
 
     cli_text_safe(span_str(shown->path), safe, sizeof safe);
-    printf("# %s\n", *shown->path ? safe : "no breaker.ini");
+    if (!*shown->path)
+        cli_text_safe(span_str(cli_settings_places(places)), safe, sizeof safe);
+    printf("# %s%s\n", *shown->path ? "" : "no breaker.ini at ", safe);
     if (cli_disabled())
         printf("# %s: nothing is covered\n", cli_disabled());
     if (shown->key) {
@@ -278,7 +280,7 @@ int cmd_config(int argc, char **argv)
     if (argp_parse(&config_argp, argc, argv, 0, NULL, &view) != 0)
         return CLI_USAGE;
     if (view.key && !cli_key_normalise(span_str(view.key), key, sizeof key)) {
-        cli_text_complain("expected HOST[:PORT] or HOST[:PORT]/MODEL, found '%s'", view.key);
+        cli_key_complain_form(span_str(view.key));
         return CLI_USAGE;
     }
     char *own = view.settings.set ? strdup(view.settings.set) : NULL;

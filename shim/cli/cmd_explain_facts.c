@@ -235,7 +235,10 @@ int explain_facts(const struct cli_context *context, const struct explain_questi
     if (code != CLI_OK)
         return code;
     if (!read_request(question, out)) {
-        cli_text_complain("expected a URL with a host, found '%s'", question->url);
+        size_t port_len =
+            out->url.port == 443 ? 0 : (size_t)snprintf(NULL, 0, ":%u", out->url.port);
+        if (!cli_key_complain_long_host(out->url.host.len + port_len))
+            cli_text_complain("expected a URL with a host, found '%s'", question->url);
         return CLI_USAGE;
     }
     out->disabled = cli_disabled();

@@ -120,8 +120,9 @@ static void load_file(struct load *load, const char *path)
         return;
     }
     if (snprintf(file, room, "%s", path) >= (int)room) {
-        load_problem(load, path, 0, SPAN_LIT("file"), "a path of at most 255 bytes",
-                     "a longer one");
+        char found[40];
+        snprintf(found, sizeof found, "one of %zu", strlen(path));
+        load_problem(load, path, 0, SPAN_LIT("file"), "a path of at most 255 bytes", found);
         return;
     }
     struct arena memory = {NULL};

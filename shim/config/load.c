@@ -72,7 +72,8 @@ void load_skip_here(struct load *load, struct span key, const char *expected, co
 
 static void quote(struct span text, char *buf, size_t size)
 {
-    snprintf(buf, size, "\"%.*s\"", (int)(text.len < 100 ? text.len : 100), text.ptr);
+    snprintf(buf, size, "\"%.*s%s\"", (int)(text.len < 100 ? text.len : 100), text.ptr,
+             text.len > 100 ? "..." : "");
 }
 
 static void problem_of_value(struct load *load, const struct option *option, const char *file,
@@ -81,9 +82,14 @@ static void problem_of_value(struct load *load, const struct option *option, con
     char expected[200], found[120];
     bool bounded = option->min != option->max && !value_has_statuses(option);
 
-    snprintf(expected, sizeof expected, "%s%s%s", option->expected, bounded ? " " : "",
-             bounded ? option->bounds : "");
-    quote(text, found, sizeof found);
+    if (text.len < CONFIG_VALUE_MAX) {
+        snprintf(expected, sizeof expected, "%s%s%s", option->expected, bounded ? " " : "",
+                 bounded ? option->bounds : "");
+        quote(text, found, sizeof found);
+    } else {
+        snprintf(expected, sizeof expected, "at most %d bytes", CONFIG_VALUE_MAX - 1);
+        snprintf(found, sizeof found, "%zu", text.len);
+    }
     load_problem(load, file, line, span_str(option->key), expected, found);
 }
 

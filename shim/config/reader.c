@@ -50,7 +50,12 @@ static void judge_section(struct reader *reader, struct span line)
     struct span key = span_of(line.ptr, line.len < 40 ? line.len : 40);
 
     if (!end || !is_comment(without_blanks(span_skip(line, name.len + 2)))) {
-        reader->refused(reader, key, "[section]", end ? "more behind the ']'" : "no ']'");
+        bool address = end && span_starts(name, SPAN_LIT("target ["));
+        reader->refused(reader, key, "[section]",
+                        address ? "an IPv6 address, which goes into match =, below a [target NAME] "
+                                  "without brackets"
+                        : end   ? "more behind the ']'"
+                                : "no ']'");
     } else if (name.len > READER_SECTION_MAX) {
         refuse_long(reader, key,
                     "a section name of at most 49 bytes (a short name, and the pattern in match =)",

@@ -268,6 +268,16 @@ def test_check_suggests_no_variable_that_is_far(breaker, name):
         "breaker: --set: foo: expected a key that `breaker config` shows, found an unknown key\n")
 
 
+def test_what_is_too_long_is_told_with_the_limit(breaker, ini):
+    path = "/" + "x" * 300
+    done = breaker("check", BREAKER_TABLE="/" + "x" * 511, code=1)
+    assert done.stderr == "BREAKER_TABLE: table: expected at most 511 bytes, found 512\n"
+    done = breaker("check", BREAKER_CONFIG=path, code=1)
+    assert done.stderr == f"{path}: file: expected a path of at most 255 bytes, found one of 301\n"
+    done = breaker("check", BREAKER_MODE="x" * 120, code=1)
+    assert done.stderr.endswith(f'found "{"x" * 100}..."\n')
+
+
 @pytest.mark.parametrize("typed, meant", [("stauts", "status"), ("conf", "config"), ("explian", "explain"), ("foo", None),
                                           ("bogus", None), ("", None), ("x" * 1000, None)])
 def test_an_unknown_command_is_told_with_what_is_near(breaker, typed, meant):
@@ -281,7 +291,13 @@ def test_check_knows_all_our_variables(breaker, ini):
 
 
 def test_check_says_what_is_in_force_without_a_file(untouched):
-    assert untouched("check").stdout == "no breaker.ini: the defaults are in force, all is well\n"
+    places = f"{untouched.environment['HOME']}/.config/breaker/breaker.ini or /etc/breaker/breaker.ini"
+    assert untouched("check").stdout == f"no breaker.ini at {places}: the defaults are in force, all is well\n"
+    assert untouched("config").stdout.startswith(f"# no breaker.ini at {places}\n")
+    for home in ("", "relative"):
+        assert untouched("check", HOME=home).stdout == (
+            "no breaker.ini at /etc/breaker/breaker.ini, and HOME is no absolute path: the defaults are in force, "
+            "all is well\n")
     for options, changes in (((), {"BREAKER_BACKOFF": "1"}), (("--set", "backoff=1"), {})):
         assert "the defaults, and what variables and options set, are in force" in untouched(
             "check", *options, **changes).stdout

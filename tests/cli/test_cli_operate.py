@@ -44,6 +44,16 @@ def test_force(breaker):
         assert breaker.breakers()[KEY]["state"] == state
 
 
+@pytest.mark.parametrize("command", [*(COMMANDS), ["config"], ["trip", "--create"]])
+@pytest.mark.parametrize("key, expected", [
+    ("h.example/" + "m" * 256, "a model of at most 255 bytes, found one of 256"),
+    ("h" * 263 + "/m", "a host of at most 262 bytes with its port, found one of 263"),
+    ("h" * 262 + ":80", "a host of at most 262 bytes with its port, found one of 265"),
+])
+def test_a_key_that_is_too_long_is_told_with_the_limit(breaker, command, key, expected):
+    assert breaker(*command, key, code=2).stderr == f"breaker: expected {expected}\n"
+
+
 def test_letting_calls_pass_tells_which_other_breaker_still_refuses_them(breaker):
     """A call needs its host's and its model's: who closes one by hand would wonder."""
     for command in (("trip", "--create", "h.example/b"), ("force", "open", "--create", "h.example/a"),
@@ -134,7 +144,7 @@ def test_keys_are_normalised(breaker, typed, key):
 
 
 @pytest.mark.parametrize("key", ["", "/", "/m", "h/", "h:0", "h:65536", "h:x", "h:", "a b", "h\n", "h/m\x1b[0m",
-                                 "https://h/m", "::1", "[::1", "h/" + "m" * 256, "h" * 300, "user@h"])
+                                 "https://h/m", "::1", "[::1", "user@h"])
 def test_what_is_no_key_is_wrong_usage(breaker, key):
     for command in COMMANDS:
         done = breaker(*command, key, code=2)

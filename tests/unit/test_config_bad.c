@@ -25,7 +25,10 @@ static const struct expected bad_files[] = {
     {"[Breaker]\n", 1, "[Breaker]", "[breaker], [target NAME] or [fallback NAME]"},
     {"[breaker\nmode = off\n", 1, "[breaker", "found no ']'"},
     {"[breaker] x\n", 1, "[breaker] x", "more behind the ']'"},
-    {"[target [::1]:80]\n", 1, "[target [::1]:80]", "more behind the ']'"},
+    {"[target [::1]:80]\n", 1, "[target [::1]:80]",
+     "found an IPv6 address, which goes into match =, below a [target NAME] without brackets"},
+    {"[target [::1]]\n", 1, "[target [::1]]", "an IPv6 address, which goes into match ="},
+    {"[target [::1]/m] ; remark\n", 1, "[target [::1]/m] ; remark", "an IPv6 address, which"},
     {"[breaker]\n[target a]\n[breaker]\n", 3, "[breaker]", "each section once"},
     {"[target a]\n[breaker]\n[target a]\n", 3, "[target a]", "each target once"},
     {"[target]\n", 1, "[target]", "no name"},
@@ -316,7 +319,7 @@ static void paths_that_are_too_long(void **state)
 
     memset(path, '/', sizeof path - 1);
     path[sizeof path - 1] = '\0';
-    assert_refused(path, "a longer one");
+    assert_refused(path, "at most 255 bytes, found one of 599");
 }
 
 int main(void)
