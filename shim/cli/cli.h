@@ -101,7 +101,8 @@ const char *cli_settings_places(char buf[CLI_PLACES_SIZE]);
 bool cli_settings_set_path(const char *name, const char *path);
 
 /* Reads the configuration as the library does: found by the environment. NULL when there is any
- * problem but those that leave it good. `path` (PATH_MAX bytes) becomes the file's, or "". */
+ * problem but those that leave it good; all are told in the order of the lines. `path` (PATH_MAX
+ * bytes) becomes the file's, or "". */
 struct config *cli_settings_load(char *path, config_report *report, void *data);
 /* The same, with the ${VAR} of fallbacks looked up here and now. */
 struct config *cli_settings_load_strictly(char *path, config_report *report, void *data);
@@ -112,6 +113,22 @@ const char *cli_settings_variable(const char *name);
  * none), sets. */
 bool cli_settings_explain(const struct config *config, enum config_option option, struct span host,
                           struct span model, const char *own, struct config_value *out);
+
+/* --- cli_sorted.c: problems in the order of the lines -------------------------------------------
+ */
+
+/* What was found, kept to be told: some is only seen when all is read. */
+struct cli_sorted {
+    config_report *report;
+    void *data; /* of `report` */
+    struct cli_finding *list;
+    size_t count, room;
+};
+
+/* A config_report; `data`: a struct cli_sorted that is all-zero but for `report` and its data. */
+void cli_sorted_keep(const struct config_problem *problem, void *data);
+/* File by file, as the first of each came, and the lines of a file in their order. Empties it. */
+void cli_sorted_tell(struct cli_sorted *sorted);
 
 /* --- cli_findings.c: what is wrong outside of the configuration's own words ---------------------
  */

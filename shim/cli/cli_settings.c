@@ -221,8 +221,12 @@ static struct config *load(char *path, const char *(*variable)(const char *name)
         .variable = variable,
     };
 
+    struct cli_sorted problems = {.report = report, .data = data};
+
     snprintf(path, PATH_MAX, "%s", found ? found : "");
-    return config_load(&source, report, data);
+    struct config *config = config_load(&source, cli_sorted_keep, &problems);
+    cli_sorted_tell(&problems);
+    return config;
 }
 
 const char *cli_settings_places(char buf[CLI_PLACES_SIZE])

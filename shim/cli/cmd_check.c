@@ -40,81 +40,12 @@ static const struct argp check_argp = {
     .children = children,
 };
 
-/* What was found, kept to be told in the order of the lines: some is only seen when all is read. */
-struct finding {
-    struct config_problem problem;
-    size_t number, first; /* in the order of coming; of the first finding of its file */
-};
-struct findings {
-    struct finding *list; /* malloc'ed */
-    size_t count, room;
-};
-
-/* Without memory it is told at once: out of its place, but not lost. */
-static void keep(struct findings *findings, const struct config_problem *problem)
-{
-    if (findings->count == findings->room) {
-        size_t room = findings->room ? 2 * findings->room : 16;
-        void *list = reallocarray(findings->list, room, sizeof *findings->list);
-        if (!list) {
-            cli_text_problem(problem, NULL);
-            return;
-        }
-        findings->list = list;
-        findings->room = room;
-    }
-    struct finding *finding = &findings->list[findings->count];
-    *finding = (struct finding){.problem = *problem, .number = findings->count++};
-}
-
-static int compare(size_t a, size_t b)
-{
-    return (a > b) - (a < b);
-}
-
-static int by_file(const void *left, const void *right)
-{
-    const struct finding *a = left, *b = right;
-    int order = strcmp(a->problem.file, b->problem.file);
-
-    return order ? order : compare(a->number, b->number);
-}
-
-static int by_first_and_line(const void *left, const void *right)
-{
-    const struct finding *a = left, *b = right;
-    int order = compare(a->first, b->first);
-
-    if (order == 0)
-        order = compare(a->problem.line, b->problem.line);
-    return order ? order : compare(a->number, b->number);
-}
-
-/* File by file, as the first of each came, and the lines of a file in their order. */
-static void tell_all(struct findings *findings)
-{
-    struct finding *list = findings->list;
-
-    if (findings->count > 0)
-        qsort(list, findings->count, sizeof *list, by_file);
-    for (size_t i = 0; i < findings->count; i++)
-        list[i].first = i > 0 && strcmp(list[i - 1].problem.file, list[i].problem.file) == 0
-                            ? list[i - 1].first
-                            : list[i].number;
-    if (findings->count > 0)
-        qsort(list, findings->count, sizeof *list, by_first_and_line);
-    for (size_t i = 0; i < findings->count; i++)
-        cli_text_problem(&list[i].problem, NULL);
-    free(list);
-    *findings = (struct findings){0};
-}
-
 /* A file that is judged alone, what it was called, and what was found in it. */
 struct named_file {
     const char *typed;
     char path[PATH_MAX];
     unsigned problems;
-    struct findings findings;
+    struct cli_sorted found;
 };
 
 /* Under the name that was typed. */
@@ -126,7 +57,7 @@ static void keep_of_file(const struct config_problem *problem, void *data)
     file->problems++;
     if (strncmp(problem->file, file->path, sizeof shown.file - 1) == 0)
         snprintf(shown.file, sizeof shown.file, "%s", file->typed);
-    keep(&file->findings, &shown);
+    cli_sorted_keep(&shown, &file->found);
 }
 
 /* A file alone, as it would be judged wherever it is put: the environment has no say, but for the
@@ -134,7 +65,7 @@ static void keep_of_file(const struct config_problem *problem, void *data)
 static int check_file(const char *typed)
 {
     static const char *const no_environ[] = {NULL};
-    struct named_file file = {.typed = typed};
+    struct named_file file = {.typed = typed, .found.report = cli_text_problem};
     struct config_source source = {
         .path = file.path, .environ = no_environ, .variable = cli_settings_variable};
     char safe[PATH_MAX], *directory = getcwd(NULL, 0);
@@ -150,7 +81,7 @@ static int check_file(const char *typed)
     struct config *config = config_load(&source, keep_of_file, &file);
     if (config)
         config_advise(config, keep_of_file, &file);
-    tell_all(&file.findings);
+    cli_sorted_tell(&file.found);
     config_free(config);
     if (!config || file.problems > 0)
         return CLI_WRONG;
@@ -172,7 +103,7 @@ static bool all_defaults(const struct config *config)
 
 struct here {
     unsigned problems;
-    struct findings findings;
+    struct cli_sorted found;
 };
 
 static void keep_of_here(const struct config_problem *problem, void *data)
@@ -180,19 +111,19 @@ static void keep_of_here(const struct config_problem *problem, void *data)
     struct here *here = data;
 
     here->problems++;
-    keep(&here->findings, problem);
+    cli_sorted_keep(problem, &here->found);
 }
 
 /* What programs that start here and now would find. */
 static int check_here(void)
 {
     char path[PATH_MAX], places[CLI_PLACES_SIZE], safe[4 * CLI_PLACES_SIZE];
-    struct here here = {0};
+    struct here here = {.found.report = cli_text_problem};
     struct config *config = cli_settings_load_strictly(path, keep_of_here, &here);
 
     if (config)
         config_advise(config, keep_of_here, &here);
-    tell_all(&here.findings);
+    cli_sorted_tell(&here.found);
     unsigned found = here.problems + cli_find_unknown_variables(cli_text_problem, NULL);
     if (config)
         found += cli_find_unusable_files(config, cli_text_problem, NULL);

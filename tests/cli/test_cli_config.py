@@ -87,6 +87,13 @@ nonsense = 1
     assert lines == sorted(lines) and {2, 3, 5, 6, 7, 9, 10, 11} <= set(lines), done.stderr
     others = [file for file, _ in told[len(lines):]]
     assert others == ([] if named else ["BREAKER_JITTER"])
+    if named:
+        return
+    problems = [line for line in done.stderr.splitlines() if line.split(":")[0] != "BREAKER_JITTER"]
+    for command in (("run", "true"), ("status",), ("config",), ("explain", "https://h/"), ("trip", "-c", "h")):
+        bad = command[0] in ("config", "explain")
+        told = breaker(*command, BREAKER_CONFIG=str(path), code=bad).stderr.splitlines()
+        assert [line[line.index(str(path)):] for line in told if str(path) in line] == problems, command
 
 
 IDLE = """[breaker]
