@@ -113,6 +113,8 @@ static const char *judge_path(const char *path, int cause, char buf[CLI_WHY_SIZE
         return "a part of the path is no directory";
     if (cause == ENAMETOOLONG)
         return "a part of the path has more than 255 bytes";
+    if (cause == ELOOP)
+        return "refused: a loop of symlinks on the path";
     for (size_t i = 1; cause == EACCES && path[i] && i < sizeof above; i++) {
         if (path[i] != '/')
             continue;

@@ -67,6 +67,11 @@ def test_of_a_path_that_none_can_have(breaker, told, tmp_path):
     (tmp_path / "file").write_text("")
     assert told(tmp_path / "file" / "table") == "a part of the path is no directory"
     assert told(tmp_path / ("n" * 256)) == "a part of the path has more than 255 bytes"
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    assert told(tmp_path / "loop" / "table") == "refused: a loop of symlinks on the path"
+    place = tmp_path / "nowhere" / "deeper" / "table"
+    assert breaker("trip", "--create", KEY, "--table", str(place), code=1).stderr == (
+        f"breaker: table {place}: the path is too long, or its directory cannot be made or written\n")
 
 
 def test_a_long_path_is_shown_whole(breaker, tmp_path):
@@ -123,18 +128,39 @@ def test_of_a_directory_that_may_not_be_entered(breaker, shared):
     assert done.stderr == f"breaker: table {shared.table}: refused: you may not enter {shared.table.parent}\n"
 
 
+@pytest.fixture
+def inside(shared):
+    """Runs a shell script in a mount namespace of its own."""
+
+    def run(script):
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", script], env={"HOME": "/", "PATH": os.environ["PATH"]},
+                              capture_output=True, text=True, timeout=30)
+        if "unshare" in done.stderr:
+            pytest.skip("needs mount namespaces: " + done.stderr.strip())
+        return done
+
+    return run
+
+
+@needs_root
+def test_where_nothing_can_be_written(inside, shared):
+    place = shared.directory / "place"
+    place.mkdir()
+    done = inside(f"mount -t tmpfs -o ro,size=4k none {place} && {shared.directory}/breaker check --table {place}/table")
+    assert done.stderr == (f"{place}/table: table: expected a table of yours, or room for one, found Read-only file "
+                           "system\n")
+
+
 @needs_root
 @pytest.mark.parametrize("owner, mode, why", [
+    (STRANGER, None, "its directory is none"),
     (STRANGER, 0o755, "its directory has mode 0755, where 0700 is needed (chmod 700)"),
     (4321, 0o700, "its directory belongs to uid 4321, not to you (uid 65534, nobody)"),
 ])
-def test_of_the_default_directory(shared, owner, mode, why):
-    """In a mount namespace, whose /dev/shm is ours."""
-    script = (f"mount -t tmpfs -o size=64k,mode=1777 none /dev/shm && mkdir -m {mode:o} /dev/shm/breaker-{STRANGER} && "
-              f"chown {owner} /dev/shm/breaker-{STRANGER} && exec setpriv --reuid={STRANGER} --regid={STRANGER} "
-              f"--clear-groups {shared.directory}/breaker status")
-    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], env={"HOME": "/", "PATH": os.environ["PATH"]},
-                          capture_output=True, text=True, timeout=30)
-    if "unshare" in done.stderr:
-        pytest.skip("needs mount namespaces: " + done.stderr.strip())
+def test_of_the_default_directory(inside, shared, owner, mode, why):
+    """In a /dev/shm of ours."""
+    directory = f"/dev/shm/breaker-{STRANGER}"
+    done = inside(f"mount -t tmpfs -o size=64k,mode=1777 none /dev/shm && "
+                  f"{f'mkdir -m {mode:o}' if mode else 'touch'} {directory} && chown {owner} {directory} && "
+                  f"exec setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups {shared.directory}/breaker status")
     assert done.stderr == f"breaker: table /dev/shm/breaker-{STRANGER}/table.v1: refused: {why}\n"
