@@ -85,6 +85,9 @@ static const char *judge_file(const char *path, bool named, const struct stat *s
     if (!why && st->st_size != TABLE_FILE_SIZE)
         why = SAY("refused: %lld bytes, where a table has %lld", (long long)st->st_size,
                   (long long)TABLE_FILE_SIZE);
+    /* Then it may be used; it was to be replaced. */
+    if (!why && st->st_uid != geteuid())
+        why = "it is root's, and only root puts a fresh one in its place";
     return why;
 }
 

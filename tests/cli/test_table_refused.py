@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from listeners import bound
+
+REPOSITORY = Path(__file__).resolve().parents[2]
 KEY = "api.openai.com/gpt-4o"
 STRANGER, GROUP = 65534, 4321
 OF_ROOT = "refused: it is root's, with mode 0666, and others may write it (chmod o-w)"
@@ -87,11 +90,12 @@ def shared(breaker):
     """A directory that others reach, and the command in it, run as a stranger to root, in a group or not."""
     directory = Path(tempfile.mkdtemp(prefix="breaker-group-"))
     directory.chmod(0o755)
-    shutil.copy(breaker.program, directory / "breaker")
+    for name in ("breaker", "libbreaker.so"):
+        shutil.copy(breaker.program.with_name(name), directory / name)
 
-    def run(*args, code=0, group=STRANGER, **changes):
+    def run(*args, code=0, user=STRANGER, group=STRANGER, **changes):
         environment = {k: v for k, v in breaker.environment.items() if k != "BREAKER_TABLE"}
-        done = subprocess.run(["setpriv", f"--reuid={STRANGER}", f"--regid={STRANGER}", f"--groups={group}",
+        done = subprocess.run(["setpriv", f"--reuid={user}", f"--regid={STRANGER}", f"--groups={group}",
                                directory / "breaker", *args], env={**environment, "HOME": "/", **changes}, cwd="/",
                               capture_output=True, text=True, timeout=30)
         assert done.returncode == code, done
@@ -164,3 +168,28 @@ def test_of_the_default_directory(inside, shared, owner, mode, why):
                   f"{f'mkdir -m {mode:o}' if mode else 'touch'} {directory} && chown {owner} {directory} && "
                   f"exec setpriv --reuid={STRANGER} --regid={STRANGER} --clear-groups {shared.directory}/breaker status")
     assert done.stderr == f"breaker: table /dev/shm/breaker-{STRANGER}/table.v1: refused: {why}\n"
+
+
+# --- a group's ---------------------------------------------------------------------------------------
+
+
+@needs_root
+def test_a_groups_table_is_made_as_the_readme_says(shared):
+    """By root; then the failures of two users are one streak, and who is not in the group is told so."""
+    block, = (block for block in (REPOSITORY / "README.md").read_text().split("```")[1::2] if "chgrp llm" in block)
+    commands = block.replace("/run/breaker", str(shared.table.parent)).replace("llm", str(GROUP))
+    environment = {"HOME": "/", "PATH": f"{shared.directory}:{os.environ['PATH']}"}
+    subprocess.run(["sh", "-euc", "umask 077\n" + commands], env=environment, check=True, capture_output=True, timeout=30)
+    with bound() as held:
+        url = f"http://127.0.0.1:{held.getsockname()[1]}/v1/chat/completions"
+        call = ("run", "--", "curl", "-s", "-d", '{"model":"m"}', url)
+        for user in (STRANGER, 4322, STRANGER, 4322, STRANGER):
+            shared(*call, code=7, user=user, group=GROUP, BREAKER_TABLE=str(shared.table))
+        done = shared(*call, user=4322, group=GROUP, BREAKER_TABLE=str(shared.table))
+    assert "circuit_open" in done.stdout
+    rows = subprocess.run([shared.directory / "breaker", "status", "--table", shared.table], env=environment, check=True,
+                          capture_output=True, text=True, timeout=30).stdout
+    assert any(line.split()[:2] == [url.split("/")[2], "open"] for line in rows.splitlines()), rows
+    done = shared("reset", "--all", "--table", str(shared.table), group=GROUP, code=1)
+    assert done.stderr == f"breaker: table {shared.table}: it is root's, and only root puts a fresh one in its place\n"
+    assert "you are not in it" in shared("check", "--table", str(shared.table), code=1).stderr
