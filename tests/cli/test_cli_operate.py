@@ -206,6 +206,25 @@ def test_reset_all_removes_what_a_killed_one_left(breaker):
     assert [path.name for path in breaker.table.parent.iterdir()] == ["table"]
 
 
+def test_reset_all_where_files_may_not_be_so_large(breaker):
+    breaker("trip", KEY, "--create")
+    limited = ["sh", "-c", 'ulimit -f 100; exec "$0" reset --all', breaker.program]
+    done = subprocess.run(limited, env=breaker.environment, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1 and "file size limit" in done.stderr, done
+    assert breaker.breakers()[KEY]["state"] == "open"
+
+
+def test_a_default_table_that_cannot_be_made(breaker):
+    probe = subprocess.run(["unshare", "--mount", "true"], capture_output=True, text=True)
+    if os.geteuid() != 0 or probe.returncode != 0:
+        pytest.skip("needs root and mount namespaces: " + probe.stderr.strip())
+    del breaker.environment["BREAKER_TABLE"]
+    mounted = ["unshare", "--mount", "sh", "-c", 'mount -t tmpfs -o ro,size=64k tmpfs /dev/shm && exec "$0" trip --create a.example',
+               breaker.program]
+    done = subprocess.run(mounted, env=breaker.environment, capture_output=True, text=True, timeout=20)
+    assert done.returncode == 1 and "its directory cannot be made" in done.stderr, done
+
+
 def test_reset_all_without_a_table_makes_none(breaker):
     assert "no table" in breaker("reset", "--all").stdout
     assert not breaker.table.exists()

@@ -191,6 +191,7 @@ static const char *const nothing_told[] = {
     "[breaker]\nrate_limit = ignore\ncooldown_max = 300\nquota_cooldown = 60\n",
     "[breaker]\ncooldown_on = 429, 500, 502-504, 529, connect\ncooldown_seconds = 0\n",
     "[breaker]\ncooldown_seconds = 3\ncooldown_on = connect\n",
+    "[breaker]\ncooldown_seconds = 3\ncooldown_on = 500\n",
     "[breaker]\nfailure_threshold = 0\ndegrade_threshold = 7\n",
     "[breaker]\ndegrade_threshold = 0\nfailure_threshold = 1\n",
     "[breaker]\nfailure_status = 500-599\nneutral_status = 501\n",
