@@ -4,7 +4,8 @@
  *
  * Published by atomic pointers to objects that never change and are never freed: a call keeps
  * pointers to the configuration and the table that admitted it, and settles there. What is
- * replaced stays, at most one configuration per edit and one mapping per replaced table.
+ * replaced stays, at most one configuration per edit and one mapping per replaced table, of each
+ * user that the process was meanwhile.
  *
  * Loading takes a mutex; it is never taken while the process is healthy, never while the thread can
  * be cancelled, and a fork makes it new in the child. Threads: all functions may be called by any

@@ -19,29 +19,52 @@ static _Atomic uint64_t
     table_looked; /* CLOCK_BOOTTIME ns; one thread wins each look by CAS; relaxed */
 
 /* Under `loading`: memory for tables. The first ones take no mapping of their own. */
-static struct table first_tables[4];
+struct held {
+    struct table table;
+    struct held *next;
+};
+static struct held first_tables[4];
 static unsigned first_taken;
 static struct arena more_tables;
-static struct table *unpublished; /* to be taken first */
+static struct held *unpublished; /* to be taken first */
+static struct held *all_held;    /* that were in force once: mapped for good */
 
 /* NULL: no memory. */
-static struct table *take_table(void)
+static struct held *take_table(void)
 {
-    struct table *table = unpublished;
+    struct held *held = unpublished;
 
     unpublished = NULL;
-    if (table)
-        return table;
+    if (held)
+        return held;
     if (first_taken < sizeof first_tables / sizeof *first_tables)
         return &first_tables[first_taken++];
-    return arena_alloc(&more_tables, sizeof *table);
+    return arena_alloc(&more_tables, sizeof *held);
 }
 
 /* One that nobody has seen, or NULL. */
-static void give_back(struct table *table)
+static void give_back(struct held *held)
 {
-    if (table)
-        unpublished = table;
+    if (held)
+        unpublished = held;
+}
+
+/* Who goes from one user to another and back again, as often as it likes, comes back to the mapping
+ * that it had. A file that is mapped keeps its number. */
+static const struct table *hold(struct held *fresh)
+{
+    const struct table *t = &fresh->table;
+
+    for (const struct held *held = all_held; held; held = held->next)
+        if (held->table.dev == t->dev && held->table.ino == t->ino && held->table.euid == t->euid &&
+            held->table.shared == t->shared) {
+            table_close(&fresh->table);
+            give_back(fresh);
+            return &held->table;
+        }
+    fresh->next = all_held;
+    all_held = fresh;
+    return t;
 }
 
 /* Under `loading`. NULL: there is no path for it. */
@@ -60,12 +83,12 @@ static const char *table_path(const struct config *config, bool *named)
 /* Under `loading`. The table at `path`, in memory of its own; NULL: *error tells why. */
 static const struct table *open_shared(const char *path, bool named, int *error)
 {
-    struct table *table = take_table();
+    struct held *held = take_table();
 
-    *error = !table ? TABLE_E_SYSTEM : path ? table_open(table, path, named) : TABLE_E_PATH;
+    *error = !held ? TABLE_E_SYSTEM : path ? table_open(&held->table, path, named) : TABLE_E_PATH;
     if (*error == TABLE_OK)
-        return table;
-    give_back(table);
+        return hold(held);
+    give_back(held);
     return NULL;
 }
 
@@ -93,10 +116,10 @@ static const struct table *attach(const struct config *config)
     if (shared)
         return shared;
     log_table_trouble(config, path, error);
-    struct table *table = table_is_refused(error) ? NULL : take_table();
-    if (table && table_open_private(table) == TABLE_OK)
-        return table;
-    give_back(table);
+    struct held *held = table_is_refused(error) ? NULL : take_table();
+    if (held && table_open_private(&held->table) == TABLE_OK)
+        return hold(held);
+    give_back(held);
     return NULL;
 }
 

@@ -213,6 +213,63 @@ static void body_another_user_has_another_table(void)
     CHECK(call_status("m", 500) == SHIM_REFUSED && totals_of("api.openai.com/m").failure == 5);
 }
 
+static unsigned mappings(void)
+{
+    FILE *maps = fopen("/proc/self/maps", "r");
+    unsigned lines = 0;
+
+    for (int c; maps && (c = getc(maps)) != EOF;)
+        lines += c == '\n';
+    if (maps)
+        fclose(maps);
+    return lines;
+}
+
+/* The kernel gives a process 65530 of them. */
+static void change_users(void)
+{
+    unsigned first = 0;
+
+    for (unsigned i = 0; i < 12; i++) {
+        CHECK(call_status("m", 200) == SHIM_ADMITTED);
+        if (i == 1)
+            first = mappings();
+        CHECK(seteuid(i % 2 ? 0 : 65534) == 0);
+        advance(2);
+    }
+    CHECK(first > 0 && mappings() <= first + 1); /* and one of the heap */
+}
+
+static void body_who_changes_users_comes_back_to_its_table(void)
+{
+    change_users();
+    CHECK(totals_of("api.openai.com/m").success == 6);
+}
+
+static void body_who_changes_users_comes_back_to_its_own_count(void)
+{
+    setenv("BREAKER_TABLE", "/dev/null/table", 1);
+    change_users();
+    trip("m");
+    CHECK(seteuid(65534) == 0);
+    advance(2);
+    CHECK(call_status("m", 200) == SHIM_ADMITTED);
+    CHECK(seteuid(0) == 0);
+    advance(2);
+    CHECK(call_status("m", 200) == SHIM_REFUSED);
+}
+
+static void test_who_changes_users(void **state)
+{
+    (void)state;
+    if (geteuid() != 0) {
+        print_message("skipped: becomes another user\n");
+        skip();
+    }
+    in_child(body_who_changes_users_comes_back_to_its_table, "");
+    in_child(body_who_changes_users_comes_back_to_its_own_count, "");
+}
+
 static void test_another_user_has_another_table(void **state)
 {
     (void)state;
@@ -284,6 +341,7 @@ int main(void)
         cmocka_unit_test(test_replaced_table_is_found_by_who_is_well),
         cmocka_unit_test(test_no_table_before_it_is_needed),
         cmocka_unit_test(test_another_user_has_another_table),
+        cmocka_unit_test(test_who_changes_users),
         cmocka_unit_test(test_forced_open_promises_no_time),
         cmocka_unit_test(test_the_503_has_the_users_code),
     };
