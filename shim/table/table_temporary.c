@@ -18,7 +18,7 @@
 #include <string.h>
 #include <sys/file.h>
 
-#define GRACE_MS 60000
+#define GRACE_S 60
 
 /* A directory that the user named may be full of other things: some 800 names are enough. */
 #define LIST_READS 64
@@ -60,10 +60,8 @@ static bool is_name_of_ours(const char *name)
 /* Is it one of this user's, that is not being made just now? */
 static bool is_file_of_ours(const struct stat *st)
 {
-    int64_t made_ms = (int64_t)st->st_mtim.tv_sec * 1000;
-
     return S_ISREG(st->st_mode) && st->st_uid == kernel_euid() && st->st_size <= TABLE_FILE_SIZE &&
-           clock_system.wall_ms() - made_ms > GRACE_MS;
+           st->st_mtim.tv_sec < clock_system.wall_ms() / 1000 - GRACE_S;
 }
 
 /* Looked at before it is opened: a FIFO or a device might do something then. Of a name that is put

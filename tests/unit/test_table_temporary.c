@@ -31,11 +31,16 @@ static bool is_there(const char *name)
     return lstat(at(name), &st) == 0;
 }
 
-static void age(const char *name, time_t seconds)
+static void set_time(const char *name, time_t when)
 {
-    struct timespec times[2] = {{.tv_sec = time(NULL) - seconds}, {.tv_sec = time(NULL) - seconds}};
+    struct timespec times[2] = {{.tv_sec = when}, {.tv_sec = when}};
 
     assert_int_equal(utimensat(AT_FDCWD, at(name), times, AT_SYMLINK_NOFOLLOW), 0);
+}
+
+static void age(const char *name, time_t seconds)
+{
+    set_time(name, time(NULL) - seconds);
 }
 
 static void leave(const char *name, off_t size, time_t seconds)
@@ -45,6 +50,12 @@ static void leave(const char *name, off_t size, time_t seconds)
     assert_true(fd >= 0 && ftruncate(fd, size) == 0);
     close(fd);
     age(name, seconds);
+}
+
+static void leave_of(const char *name, time_t when)
+{
+    leave(name, 100, 0);
+    set_time(name, when);
 }
 
 static void skip_without(bool allowed, const char *what)
@@ -174,6 +185,27 @@ static void a_maker_without_a_lock_has_its_time(void **state)
     age(LEFT, 61);
     replace();
     assert_false(is_there(LEFT));
+}
+
+/* Set back, set ahead, or by whoever wrote such a time: beyond what fits in ms, too. */
+static void what_is_of_another_time(void **state)
+{
+    const time_t future[] = {time(NULL) + OLD_S, INT64_MAX / 1000 + 1, INT64_MAX};
+    const time_t past[] = {0, -1, INT64_MIN / 1000 - 1, INT64_MIN};
+
+    (void)state;
+    make_table();
+    for (size_t i = 0; i < sizeof future / sizeof *future; i++) {
+        leave_of(LEFT, future[i]);
+        replace();
+        assert_true(is_there(LEFT));
+        assert_int_equal(unlink(at(LEFT)), 0);
+    }
+    for (size_t i = 0; i < sizeof past / sizeof *past; i++) {
+        leave_of(LEFT, past[i]);
+        replace();
+        assert_false(is_there(LEFT));
+    }
 }
 
 static void one_that_became_the_table_loses_its_other_name(void **state)
@@ -352,6 +384,7 @@ int main(void)
         IN(set_up_on_disk, what_a_killed_maker_leaves_is_removed_by_the_next),
         IN(set_up, a_maker_that_fails_leaves_nothing),
         IN(set_up, a_maker_without_a_lock_has_its_time),
+        IN(set_up, what_is_of_another_time),
         IN(set_up, one_that_became_the_table_loses_its_other_name),
         IN(set_up, who_makes_one_by_name_removes_them_too),
         IN(set_up, other_names_stay),
