@@ -181,6 +181,8 @@ void hook_easy_reset(real_t real, CURL *handle)
     if (!easy)
         return;
     GUARD_ERRNO({
+        if (easy->performing)
+            shim_credential_lost(&easy->call);
         /* A reset forgets neither the hosts nor the cookies nor the share. */
         const struct curl_options kept = easy->options;
         curl_options_clear(&easy->options);

@@ -33,7 +33,7 @@ def test_each_call_is_of_the_key_it_has(mode, limited, statuses, provider):
     assert statuses(mode, "aa", "aa", "bb", "aa") == [429, 429, 200, 429] and provider.count() == 2
 
 
-@pytest.mark.parametrize("mode", ["set", "token"])
+@pytest.mark.parametrize("mode", ["set", "reset", "token"])
 def test_a_key_that_is_changed_under_way_parks_nobody(mode, limited, statuses, provider, breaker_env):
     """What it was sent with may be gone."""
     assert statuses(mode, "aa", "aa", "other") == [429, 200, 200] and provider.count() == 3

@@ -8,6 +8,7 @@
  *   options  a bearer token in place of headers, set anew for each
  *   pulled   the body comes by a read callback: its model is known late
  *   set      a callback sets other headers meanwhile, of the key "other", and frees the first ones
+ *   reset    the read callback resets the handle, and frees the headers
  *   token    a callback sets another bearer token meanwhile: "other"
  *   parsed   the key is in a CURLU, and a callback puts "other" in its place meanwhile
  *   jump     the write callback leaves the transfer by longjmp, and the headers are freed then
@@ -82,6 +83,11 @@ static size_t on_read(char *data, size_t size, size_t count, void *user)
     (void)user;
     memcpy(data, body + sent, len);
     sent += len;
+    if (is("reset") && headers) {
+        curl_easy_reset(easy);
+        curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, sink);
+        free_headers();
+    }
     return len;
 }
 
@@ -97,7 +103,7 @@ static void prepare(const char *url)
     }
     curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_head);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, on_body);
-    if (is("pulled")) {
+    if (is("pulled") || is("reset")) {
         curl_easy_setopt(easy, CURLOPT_POST, 1L);
         curl_easy_setopt(easy, CURLOPT_POSTFIELDSIZE, (long)(sizeof body - 1));
         curl_easy_setopt(easy, CURLOPT_READFUNCTION, on_read);
@@ -155,7 +161,7 @@ int main(int count, char **words)
             prepare(words[2]);
         printf("%ld\n", call(words[i]));
         fflush(stdout);
-        if (is("jump") || is("set")) {
+        if (is("jump") || is("set") || is("reset")) {
             if (!is("jump"))
                 curl_easy_cleanup(easy);
             easy = NULL;
