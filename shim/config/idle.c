@@ -41,12 +41,6 @@ static const struct layer *layer_of(const struct config *config, int index)
  * does what may. */
 enum relation { APART, SAME, COVERS, WITHIN, CROSSES };
 
-static bool is_glob(struct span pattern)
-{
-    return pattern.len > 0 &&
-           (memchr(pattern.ptr, '*', pattern.len) || memchr(pattern.ptr, '?', pattern.len));
-}
-
 /* All that `inner` matches, if true. A '?' does not stand for a '*'. */
 static bool covers(struct span outer, struct span inner)
 {
@@ -89,7 +83,7 @@ static enum relation relation_of_parts(struct span a, struct span b)
         return COVERS;
     if (covers(b, a))
         return WITHIN;
-    return !is_glob(a) || !is_glob(b) || ends_differ(a, b) ? APART : CROSSES;
+    return !config_is_glob(a) || !config_is_glob(b) || ends_differ(a, b) ? APART : CROSSES;
 }
 
 static enum relation relation_of(const struct target *a, const struct target *b)

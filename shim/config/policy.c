@@ -26,7 +26,7 @@ bool config_glob(struct span pattern, struct span text)
     return p == pattern.len;
 }
 
-static bool is_glob(struct span pattern)
+bool config_is_glob(struct span pattern)
 {
     return pattern.len &&
            (memchr(pattern.ptr, '*', pattern.len) || memchr(pattern.ptr, '?', pattern.len));
@@ -36,7 +36,7 @@ struct span config_literal_host(const struct target *target)
 {
     struct span host = target_host(target);
 
-    return host.len == 0 || is_glob(host) ? SPAN_NONE : host;
+    return host.len == 0 || config_is_glob(host) ? SPAN_NONE : host;
 }
 
 /* Positive: `a` is more specific. Literal before glob, longer before shorter. */
@@ -44,8 +44,8 @@ static int compare_parts(struct span a, struct span b)
 {
     if (!a.ptr || !b.ptr)
         return (a.ptr != NULL) - (b.ptr != NULL);
-    if (is_glob(a) != is_glob(b))
-        return is_glob(b) - is_glob(a);
+    if (config_is_glob(a) != config_is_glob(b))
+        return config_is_glob(b) - config_is_glob(a);
     return (a.len > b.len) - (a.len < b.len);
 }
 

@@ -93,6 +93,9 @@ const struct layer *config_layer(const struct config *config, enum config_option
 void config_file_of(const struct config *config, const struct layer *layer,
                     enum config_option option, char *buf, size_t size);
 
+/* Has it a '*' or a '?'? */
+bool config_is_glob(struct span pattern);
+
 /* The one host of a target, as key H; SPAN_NONE where there is a glob, or no pattern. */
 struct span config_literal_host(const struct target *target);
 
