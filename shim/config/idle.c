@@ -7,6 +7,7 @@
 
 #include "config/load.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 /* What sets options, as an index of `useful`; targets are from OF_TARGETS on, in file order. */
@@ -21,11 +22,6 @@ struct idle {
     unsigned told;
 };
 
-struct winners {
-    struct idle_view view;
-    int of[OPTION_COUNT]; /* who sets it; -1: the default */
-};
-
 static const struct layer *layer_of(const struct config *config, int index)
 {
     return index == OF_BREAKER       ? &config->breaker
@@ -37,10 +33,6 @@ static const struct layer *layer_of(const struct config *config, int index)
 /* --- patterns ----------------------------------------------------------------------------------
  */
 
-/* Of what one pattern is for, as seen from another. What is for some of it and more CROSSES; so
- * does what may. */
-enum relation { APART, SAME, COVERS, WITHIN, CROSSES };
-
 /* All that `inner` matches, if true. A '?' does not stand for a '*'. */
 static bool covers(struct span outer, struct span inner)
 {
@@ -49,141 +41,133 @@ static bool covers(struct span outer, struct span inner)
     return !unlike && config_glob(outer, inner);
 }
 
-/* The bytes before the first '*' or '?', or behind the last. */
-static size_t plain_bytes(struct span pattern, bool at_end)
+/* Of a host or a model; SPAN_NONE: any. */
+static bool part_covers(struct span outer, struct span inner)
 {
-    size_t n = 0;
-
-    while (n < pattern.len && !strchr("*?", pattern.ptr[at_end ? pattern.len - 1 - n : n]))
-        n++;
-    return n;
+    return !outer.ptr || (inner.ptr && (span_eq(outer, inner) || covers(outer, inner)));
 }
 
-static bool ends_differ(struct span a, struct span b)
+/* Do they differ before the first '*' or '?' of either, or behind the last? */
+static bool ends_differ(struct span a, struct span b, bool at_end)
 {
-    size_t front = plain_bytes(a, false), back = plain_bytes(a, true);
-    size_t other_front = plain_bytes(b, false), other_back = plain_bytes(b, true);
-
-    if (other_front < front)
-        front = other_front;
-    if (other_back < back)
-        back = other_back;
-    return memcmp(a.ptr, b.ptr, front) != 0 ||
-           memcmp(a.ptr + a.len - back, b.ptr + b.len - back, back) != 0;
+    for (size_t i = 0; i < a.len && i < b.len; i++) {
+        char one = a.ptr[at_end ? a.len - 1 - i : i], other = b.ptr[at_end ? b.len - 1 - i : i];
+        if (strchr("*?", one) || strchr("*?", other))
+            return false;
+        if (one != other)
+            return true;
+    }
+    return false;
 }
 
-/* SPAN_NONE: any. */
-static enum relation relation_of_parts(struct span a, struct span b)
+/* May something match both? */
+static bool parts_meet(struct span a, struct span b)
 {
-    if (!a.ptr || !b.ptr)
-        return a.ptr ? WITHIN : b.ptr ? COVERS : SAME;
-    if (span_eq(a, b))
-        return SAME;
-    if (covers(a, b))
-        return COVERS;
-    if (covers(b, a))
-        return WITHIN;
-    return !config_is_glob(a) || !config_is_glob(b) || ends_differ(a, b) ? APART : CROSSES;
+    return part_covers(a, b) || part_covers(b, a) ||
+           (config_is_glob(a) && config_is_glob(b) && !ends_differ(a, b, false) &&
+            !ends_differ(a, b, true));
 }
 
-static enum relation relation_of(const struct target *a, const struct target *b)
+static bool target_covers(const struct target *outer, const struct target *inner)
 {
-    enum relation host = relation_of_parts(target_host(a), target_host(b));
+    return part_covers(target_host(outer), target_host(inner)) &&
+           part_covers(target_model(outer), target_model(inner));
+}
 
-    if (host == APART)
-        return APART;
-    enum relation model = relation_of_parts(target_model(a), target_model(b));
-    if (model == APART || model == SAME || model == host)
-        return model == SAME ? host : model;
-    return host == SAME ? model : CROSSES;
+static bool targets_meet(const struct target *a, const struct target *b)
+{
+    return parts_meet(target_host(a), target_host(b)) &&
+           parts_meet(target_model(a), target_model(b));
 }
 
 /* --- views -------------------------------------------------------------------------------------
  */
 
-static void put(struct winners *winners, const struct config *config, int index)
+static void put(struct idle_view *view, int index)
 {
-    const struct layer *layer = layer_of(config, index);
+    const struct layer *layer = layer_of(view->config, index);
 
     for (uint64_t left = layer->set; left; left &= left - 1) {
         int option = __builtin_ctzll(left);
-        winners->view.wider[option] = winners->view.value[option];
-        winners->view.value[option] = &layer->setting[option]->value;
-        winners->view.written[option] = true;
-        winners->of[option] = index;
+        view->wider[option] = view->value[option];
+        view->value[option] = &layer->setting[option]->value;
+        view->setter[option] = index;
     }
 }
 
-/* By the file alone. NULL: the calls that no target is for. */
-static void see(const struct idle *idle, const struct target *target, struct winners *winners)
+/* By the file alone. NULL: the calls that no target is for. A narrower target has its own view. */
+static void see(const struct idle *idle, const struct target *target, struct idle_view *view)
 {
     const struct config *config = idle->config;
 
-    *winners = (struct winners){.view.config = config};
+    *view = (struct idle_view){.config = config};
     for (int option = 0; option < OPTION_COUNT; option++) {
-        winners->view.value[option] = winners->view.wider[option] = &idle->defaults[option];
-        winners->of[option] = -1;
+        view->value[option] = view->wider[option] = &idle->defaults[option];
+        view->setter[option] = IDLE_DEFAULT;
     }
-    put(winners, config, OF_BREAKER);
+    put(view, OF_BREAKER);
     for (unsigned i = 0; target && i < config->target_count; i++) {
         const struct target *other = config->ranked[i];
-        enum relation relation = relation_of(other, target);
-        if (relation == SAME || relation == COVERS)
-            put(winners, config, OF_TARGETS + (int)other->order);
-        else if (relation == CROSSES)
-            winners->view.unsure |= other->layer.set;
+        if (target_covers(other, target))
+            put(view, OF_TARGETS + (int)other->order);
+        else if (targets_meet(other, target) && !target_covers(target, other))
+            view->unsure |= other->layer.set;
     }
 }
 
-static void put_overrides(struct winners *winners, const struct config *config)
+static void put_overrides(struct idle_view *view)
 {
-    put(winners, config, OF_ENVIRONMENT);
-    put(winners, config, OF_SET);
+    put(view, OF_ENVIRONMENT);
+    put(view, OF_SET);
 }
 
 /* scope = host: there is no breaker of a model, and no target of one has a say. */
-static bool has_no_say(const struct target *target, const struct winners *winners)
+static bool has_no_say(const struct target *target, const struct idle_view *view)
 {
-    return target && target_model(target).ptr &&
-           winners->view.value[OPTION_scope]->number == SCOPE_HOST;
+    return target && target_model(target).ptr && view->value[OPTION_scope]->number == SCOPE_HOST;
 }
 
 static void take_down_useful(struct idle *idle, const struct target *target,
-                             const struct winners *winners)
+                             const struct idle_view *view)
 {
     struct idle_reason reason;
 
-    for (int option = 0; option < OPTION_COUNT && !has_no_say(target, winners); option++)
-        if (winners->of[option] >= 0 &&
-            (!idle_rules_ask(&winners->view, (enum config_option)option, &reason) ||
-             (reason.beside & winners->view.unsure)))
-            idle->useful[winners->of[option]] |= UINT64_C(1) << option;
+    for (int option = 0; option < OPTION_COUNT && !has_no_say(target, view); option++)
+        if (view->setter[option] != IDLE_DEFAULT &&
+            (!idle_rules_ask(view, (enum config_option)option, &reason) ||
+             (reason.beside & view->unsure)))
+            idle->useful[view->setter[option]] |= UINT64_C(1) << option;
 }
 
 /* Beside what the environment and --set say, and without: a program may run either way. */
 static void look(struct idle *idle, const struct target *target)
 {
-    struct winners winners;
+    struct idle_view view;
 
-    see(idle, target, &winners);
-    take_down_useful(idle, target, &winners);
-    put_overrides(&winners, idle->config);
-    take_down_useful(idle, target, &winners);
+    see(idle, target, &view);
+    take_down_useful(idle, target, &view);
+    put_overrides(&view);
+    take_down_useful(idle, target, &view);
 }
 
 /* --- telling -----------------------------------------------------------------------------------
  */
 
 static void tell(struct idle *idle, const char *file, unsigned line, const char *key,
-                 const char *expected, const char *found)
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+static void tell(struct idle *idle, const char *file, unsigned line, const char *key,
+                 const char *format, ...)
 {
     struct config_problem problem = {.line = line, .warning = true};
+    va_list values;
 
     if (idle->told++ >= LOAD_PROBLEMS_MAX)
         return;
     snprintf(problem.file, sizeof problem.file, "%s", file);
     snprintf(problem.key, sizeof problem.key, "%s", key);
-    snprintf(problem.text, sizeof problem.text, "expected %.150s, found %.150s", expected, found);
+    va_start(values, format);
+    vsnprintf(problem.text, sizeof problem.text, format, values);
+    va_end(values);
     idle->report(&problem, idle->data);
 }
 
@@ -200,20 +184,17 @@ static bool is_default(const struct idle *idle, enum config_option option,
 }
 
 /* The same calls have another's word: since it is the more specific, or the later. */
-static void tell_of_winner(struct idle *idle, const struct winners *winners,
+static void tell_of_winner(struct idle *idle, const struct target *winner,
                            enum config_option option, unsigned line)
 {
-    const struct target *winner = idle->config->targets[winners->of[option] - OF_TARGETS];
-    char found[120];
-
-    snprintf(found, sizeof found, "[target %s] with it, for all of them, in line %u", winner->name,
-             winner->layer.setting[option]->line);
-    tell(idle, idle->config->file, line, options[option].key, "a word of this target on some calls",
-         found);
+    tell(idle, idle->config->file, line, options[option].key,
+         "expected a word of this target on some calls, found [target %s] with it, for all of "
+         "them, in line %u",
+         winner->name, winner->layer.setting[option]->line);
 }
 
 /* What `index` sets, in the view of its own calls. */
-static void tell_of(struct idle *idle, int index, const struct winners *winners)
+static void tell_of(struct idle *idle, int index, const struct idle_view *view)
 {
     const struct layer *layer = layer_of(idle->config, index);
     struct idle_reason reason;
@@ -222,13 +203,13 @@ static void tell_of(struct idle *idle, int index, const struct winners *winners)
     for (uint64_t left = layer->set & ~idle->useful[index]; left; left &= left - 1) {
         enum config_option option = (enum config_option)__builtin_ctzll(left);
         const struct setting *setting = layer->setting[option];
-        if (winners->of[option] >= OF_TARGETS && winners->of[option] != index) {
-            tell_of_winner(idle, winners, option, setting->line);
-        } else if (winners->of[option] == index &&
-                   idle_rules_ask(&winners->view, option, &reason) &&
+        int setter = view->setter[option];
+        if (setter >= OF_TARGETS && setter != index) {
+            tell_of_winner(idle, idle->config->targets[setter - OF_TARGETS], option, setting->line);
+        } else if (setter == index && idle_rules_ask(view, option, &reason) &&
                    (reason.contrary || !is_default(idle, option, &setting->value))) {
             config_file_of(idle->config, layer, option, file, sizeof file);
-            tell(idle, file, setting->line, options[option].key, reason.expected, reason.found);
+            tell(idle, file, setting->line, options[option].key, "%s", reason.text);
         }
     }
 }
@@ -240,7 +221,7 @@ static bool may_have_a_say(const struct config *config, const struct target *tar
         const struct target *other = config->targets[i];
         if (layer_has(&other->layer, OPTION_scope) &&
             other->layer.setting[OPTION_scope]->value.number == SCOPE_MODEL &&
-            relation_of_parts(target_host(other), target_host(target)) != APART)
+            parts_meet(target_host(other), target_host(target)))
             return true;
     }
     return false;
@@ -249,15 +230,15 @@ static bool may_have_a_say(const struct config *config, const struct target *tar
 static void tell_of_target(struct idle *idle, const struct target *target)
 {
     char key[CONFIG_NAME_MAX + 10];
-    struct winners winners;
+    struct idle_view view;
 
-    see(idle, target, &winners);
-    if (!has_no_say(target, &winners)) {
-        tell_of(idle, OF_TARGETS + (int)target->order, &winners);
+    see(idle, target, &view);
+    if (!has_no_say(target, &view)) {
+        tell_of(idle, OF_TARGETS + (int)target->order, &view);
     } else if (!may_have_a_say(idle->config, target)) {
         snprintf(key, sizeof key, "[target %s]", target->name);
-        tell(idle, idle->config->file, target->line, key, "scope = model for its host",
-             "host: no target of a model has a say");
+        tell(idle, idle->config->file, target->line, key,
+             "expected scope = model for its host, found host: no target of a model has a say");
     }
 }
 
@@ -271,17 +252,16 @@ static struct span glob_of(struct span item)
 static void tell_of_models(struct idle *idle, const struct config_fallback *fallback)
 {
     struct span items = span_str(fallback->models), item, before;
-    char expected[120];
 
     while (config_next_name(&items, &item)) {
         struct span rest = span_str(fallback->models);
         while (config_next_name(&rest, &before) && before.ptr < item.ptr)
             if (covers(glob_of(before), glob_of(item))) {
-                snprintf(expected, sizeof expected, "\"%.*s\" before \"%.*s\"",
-                         item.len < 40 ? (int)item.len : 40, item.ptr,
-                         before.len < 40 ? (int)before.len : 40, before.ptr);
-                tell(idle, idle->config->file, fallback->models_line, "model", expected,
-                     "it behind: its models are taken there");
+                tell(idle, idle->config->file, fallback->models_line, "model",
+                     "expected \"%.*s\" before \"%.*s\", found it behind: its models are taken "
+                     "there",
+                     item.len < 40 ? (int)item.len : 40, item.ptr,
+                     before.len < 40 ? (int)before.len : 40, before.ptr);
                 break;
             }
     }
@@ -291,21 +271,21 @@ void config_advise(const struct config *config, config_report *report, void *dat
 {
     struct idle idle = {.config = config, .report = report, .data = data};
     const struct config_fallback *fallback;
-    struct winners winners;
+    struct idle_view view;
 
     for (int option = 0; option < OPTION_COUNT; option++)
         value_parse(&options[option], span_str(options[option].fallback), &idle.defaults[option]);
     look(&idle, NULL);
     for (unsigned i = 0; i < config->target_count; i++)
         look(&idle, config->targets[i]);
-    see(&idle, NULL, &winners);
-    tell_of(&idle, OF_BREAKER, &winners);
+    see(&idle, NULL, &view);
+    tell_of(&idle, OF_BREAKER, &view);
     for (unsigned i = 0; i < config->target_count; i++)
         tell_of_target(&idle, config->targets[i]);
     for (unsigned i = 0; (fallback = config_fallback_at(config, i)); i++)
         tell_of_models(&idle, fallback);
-    see(&idle, NULL, &winners);
-    put_overrides(&winners, config);
-    tell_of(&idle, OF_ENVIRONMENT, &winners);
-    tell_of(&idle, OF_SET, &winners);
+    see(&idle, NULL, &view);
+    put_overrides(&view);
+    tell_of(&idle, OF_ENVIRONMENT, &view);
+    tell_of(&idle, OF_SET, &view);
 }

@@ -5,6 +5,7 @@
  */
 #include "config/idle.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 
 #define BIT(option) (UINT64_C(1) << OPTION_##option)
@@ -25,12 +26,17 @@ static const struct status_set *statuses(const struct idle_view *view, enum conf
     return &view->value[option]->statuses;
 }
 
-static bool say(struct idle_reason *reason, uint64_t beside, const char *expected,
-                const char *found)
+/* True. */
+static bool say(struct idle_reason *reason, uint64_t beside, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+static bool say(struct idle_reason *reason, uint64_t beside, const char *format, ...)
 {
+    va_list values;
+
     reason->beside = beside;
-    snprintf(reason->expected, sizeof reason->expected, "%s", expected);
-    snprintf(reason->found, sizeof reason->found, "%s", found);
+    va_start(values, format);
+    vsnprintf(reason->text, sizeof reason->text, format, values);
+    va_end(values);
     return true;
 }
 
@@ -43,38 +49,33 @@ static bool ask_failure_rate(const struct idle_view *view, struct idle_reason *r
 {
     uint64_t threshold = number(view, OPTION_failure_threshold);
     uint64_t rate = number(view, OPTION_failure_rate), calls = number(view, OPTION_min_calls);
-    char expected[60], found[100];
+    const char *found = text(view, OPTION_failure_threshold);
 
-    if (rate == 0 || threshold == 0 ||
-        (threshold - 1) * ((ONE - rate) * calls + ONE) >= rate * calls)
-        return false;
-    snprintf(expected, sizeof expected, "failure_threshold above %.12s, or 0",
-             text(view, OPTION_failure_threshold));
-    snprintf(found, sizeof found, "%.12s: when %.12s of %.12s calls fail, so many fail in a row",
-             text(view, OPTION_failure_threshold), text(view, OPTION_failure_rate),
-             text(view, OPTION_min_calls));
-    return say(reason, BIT(failure_threshold) | BIT(min_calls), expected, found);
+    return rate != 0 && threshold != 0 &&
+           (threshold - 1) * ((ONE - rate) * calls + ONE) < rate * calls &&
+           say(reason, BIT(failure_threshold) | BIT(min_calls),
+               "expected failure_threshold above %.12s, or 0, found %.12s: when %.12s of %.12s "
+               "calls fail, so many fail in a row",
+               found, found, text(view, OPTION_failure_rate), text(view, OPTION_min_calls));
 }
 
 static bool ask_of_rate(const struct idle_view *view, struct idle_reason *reason)
 {
     return number(view, OPTION_failure_rate) == 0 &&
-           say(reason, BIT(failure_rate), "failure_rate above 0", "0: no share of failures opens");
+           say(reason, BIT(failure_rate),
+               "expected failure_rate above 0, found 0: no share of failures opens");
 }
 
 static bool ask_degrade_threshold(const struct idle_view *view, struct idle_reason *reason)
 {
     uint64_t threshold = number(view, OPTION_failure_threshold);
-    char expected[60], found[60];
 
-    if (threshold == 0 || number(view, OPTION_degrade_threshold) < threshold)
-        return false;
     reason->contrary = true;
-    snprintf(expected, sizeof expected, "less than failure_threshold = %.12s",
-             text(view, OPTION_failure_threshold));
-    snprintf(found, sizeof found, "%.12s: it opens before it is degraded",
-             text(view, OPTION_degrade_threshold));
-    return say(reason, BIT(failure_threshold), expected, found);
+    return threshold != 0 && number(view, OPTION_degrade_threshold) >= threshold &&
+           say(reason, BIT(failure_threshold),
+               "expected less than failure_threshold = %.12s, found %.12s: it opens before it is "
+               "degraded",
+               text(view, OPTION_failure_threshold), text(view, OPTION_degrade_threshold));
 }
 
 static bool grows(const struct idle_view *view)
@@ -84,121 +85,110 @@ static bool grows(const struct idle_view *view)
 
 static bool ask_open_max(const struct idle_view *view, struct idle_reason *reason)
 {
-    char expected[60], found[60];
-
     if (!grows(view))
-        return say(reason, BIT(backoff), "backoff above 1", "1: the open time never grows");
-    if (number(view, OPTION_open_max) >= number(view, OPTION_open_seconds))
-        return false;
+        return say(reason, BIT(backoff),
+                   "expected backoff above 1, found 1: the open time never grows");
     reason->contrary = true;
-    snprintf(expected, sizeof expected, "open_seconds = %.20s or more",
-             text(view, OPTION_open_seconds));
-    snprintf(found, sizeof found, "%.20s: it stays open for open_seconds",
-             text(view, OPTION_open_max));
-    return say(reason, BIT(open_seconds), expected, found);
+    return number(view, OPTION_open_max) < number(view, OPTION_open_seconds) &&
+           say(reason, BIT(open_seconds),
+               "expected open_seconds = %.20s or more, found %.20s: it stays open for open_seconds",
+               text(view, OPTION_open_seconds), text(view, OPTION_open_max));
 }
 
 /* Not beside an open_max of the user's own that is told itself. */
 static bool ask_backoff(const struct idle_view *view, struct idle_reason *reason)
 {
     uint64_t longest = number(view, OPTION_open_max), open = number(view, OPTION_open_seconds);
-    char expected[60], found[60];
+    bool told = longest < open && view->setter[OPTION_open_max] != IDLE_DEFAULT;
 
-    if (!grows(view) || longest > open || (longest < open && view->written[OPTION_open_max]))
-        return false;
-    snprintf(expected, sizeof expected, "open_max above open_seconds = %.20s",
-             text(view, OPTION_open_seconds));
-    snprintf(found, sizeof found, "%.20s: the open time never grows", text(view, OPTION_open_max));
-    return say(reason, BIT(open_seconds) | BIT(open_max), expected, found);
+    return grows(view) && longest <= open && !told &&
+           say(reason, BIT(open_seconds) | BIT(open_max),
+               "expected open_max above open_seconds = %.20s, found %.20s: the open time never "
+               "grows",
+               text(view, OPTION_open_seconds), text(view, OPTION_open_max));
 }
 
 /* It may be there to take a longer one back. */
 static bool ask_probe_lease(const struct idle_view *view, struct idle_reason *reason)
 {
     uint64_t open = number(view, OPTION_open_seconds);
-    char expected[60], found[60];
 
-    if (number(view, OPTION_probe_lease) >= open || view->wider[OPTION_probe_lease]->number > open)
-        return false;
-    snprintf(expected, sizeof expected, "open_seconds = %.20s or more",
-             text(view, OPTION_open_seconds));
-    snprintf(found, sizeof found, "%.20s: the longer of the two counts",
-             text(view, OPTION_probe_lease));
-    return say(reason, BIT(open_seconds) | BIT(probe_lease), expected, found);
+    return number(view, OPTION_probe_lease) < open &&
+           view->wider[OPTION_probe_lease]->number <= open &&
+           say(reason, BIT(open_seconds) | BIT(probe_lease),
+               "expected open_seconds = %.20s or more, found %.20s: the longer of the two counts",
+               text(view, OPTION_open_seconds), text(view, OPTION_probe_lease));
 }
 
 /* --- outcomes ----------------------------------------------------------------------------------
  */
+
+/* Is there a status of `set` that `other` has, or one that it has not? */
+static bool any(const struct status_set *set, const struct status_set *other, bool has)
+{
+    for (unsigned status = STATUS_SET_FIRST; status < STATUS_SET_FIRST + STATUS_SET_COUNT; status++)
+        if (status_set_has(set, status) && status_set_has(other, status) == has)
+            return true;
+    return false;
+}
 
 static bool counts_limits(const struct idle_view *view)
 {
     return number(view, OPTION_rate_limit) & RATE_LIMIT_COUNT;
 }
 
-static bool fails(const struct idle_view *view, unsigned status)
+/* What is a failure unless it is neutral. */
+static struct status_set failures(const struct idle_view *view)
 {
-    return status_set_has(statuses(view, OPTION_failure_status), status) ||
-           (status == 429 && counts_limits(view));
-}
+    struct status_set set = *statuses(view, OPTION_failure_status);
 
-/* Is any status a failure that is not neutral? */
-static bool any_fails(const struct idle_view *view)
-{
-    for (unsigned status = STATUS_SET_FIRST; status < STATUS_SET_FIRST + STATUS_SET_COUNT; status++)
-        if (fails(view, status) && !status_set_has(statuses(view, OPTION_neutral_status), status))
-            return true;
-    return false;
+    if (counts_limits(view))
+        status_set_add(&set, 429);
+    return set;
 }
 
 static bool ask_failure_status(const struct idle_view *view, struct idle_reason *reason)
 {
-    bool some = false;
+    const struct status_set *failure = statuses(view, OPTION_failure_status);
+    const struct status_set *neutral = statuses(view, OPTION_neutral_status);
 
-    for (unsigned status = STATUS_SET_FIRST; status < STATUS_SET_FIRST + STATUS_SET_COUNT; status++)
-        if (status_set_has(statuses(view, OPTION_failure_status), status)) {
-            some = true;
-            if (!status_set_has(statuses(view, OPTION_neutral_status), status))
-                return false;
-        }
-    return some && say(reason, BIT(neutral_status), "one that is not in neutral_status",
-                       "all of them there: they are neutral");
+    return any(failure, neutral, true) && !any(failure, neutral, false) &&
+           say(reason, BIT(neutral_status),
+               "expected one that is not in neutral_status, found all of them there: they are "
+               "neutral");
 }
 
-/* What is neither a failure nor a success is neutral by itself. */
-static bool takes_any_out(const struct idle_view *view, const struct status_set *neutral)
-{
-    for (unsigned status = STATUS_SET_FIRST; status < STATUS_SET_FIRST + STATUS_SET_COUNT; status++)
-        if (status_set_has(neutral, status) &&
-            (fails(view, status) || status == 101 || (status >= 200 && status < 400)))
-            return true;
-    return false;
-}
-
-/* It may be there to put some of a wider one back. */
+/* What is neither a failure nor a success is neutral by itself. It may be there to put some of a
+ * wider one back. */
 static bool ask_neutral_status(const struct idle_view *view, struct idle_reason *reason)
 {
-    char found[60];
+    struct status_set judged = failures(view);
 
-    if (takes_any_out(view, statuses(view, OPTION_neutral_status)) ||
-        takes_any_out(view, &view->wider[OPTION_neutral_status]->statuses))
-        return false;
-    snprintf(found, sizeof found, "\"%.20s\": neutral anyway", text(view, OPTION_neutral_status));
-    return say(reason, BIT(failure_status) | BIT(rate_limit) | BIT(neutral_status),
-               "a failure (failure_status) or a success", found);
+    status_set_add(&judged, 101);
+    for (unsigned status = 200; status < 400; status++)
+        status_set_add(&judged, status);
+    return !any(statuses(view, OPTION_neutral_status), &judged, true) &&
+           !any(&view->wider[OPTION_neutral_status]->statuses, &judged, true) &&
+           say(reason, BIT(failure_status) | BIT(rate_limit) | BIT(neutral_status),
+               "expected a failure (failure_status) or a success, found \"%.20s\": neutral anyway",
+               text(view, OPTION_neutral_status));
 }
 
 static bool ask_neutral_body(const struct idle_view *view, struct idle_reason *reason)
 {
-    return *text(view, OPTION_neutral_body) && !any_fails(view) &&
+    struct status_set failure = failures(view);
+
+    return *text(view, OPTION_neutral_body) &&
+           !any(&failure, statuses(view, OPTION_neutral_status), false) &&
            say(reason, BIT(failure_status) | BIT(neutral_status) | BIT(rate_limit),
-               "a status that is a failure", "none: there is nothing to excuse");
+               "expected a status that is a failure, found none: there is nothing to excuse");
 }
 
 static bool ask_rate_limit(const struct idle_view *view, struct idle_reason *reason)
 {
     return counts_limits(view) && status_set_has(statuses(view, OPTION_neutral_status), 429) &&
-           say(reason, BIT(neutral_status), "429 not in neutral_status",
-               "it there: count has no effect");
+           say(reason, BIT(neutral_status),
+               "expected 429 not in neutral_status, found it there: count has no effect");
 }
 
 /* --- cool-downs --------------------------------------------------------------------------------
@@ -211,28 +201,30 @@ static bool parks_limits(const struct idle_view *view)
 
 static bool ask_of_limit(const struct idle_view *view, struct idle_reason *reason)
 {
-    char found[60];
-
-    snprintf(found, sizeof found, "%.20s: no 429 parks anybody", text(view, OPTION_rate_limit));
-    return !parks_limits(view) && say(reason, BIT(rate_limit), "cooldown in rate_limit", found);
+    return !parks_limits(view) &&
+           say(reason, BIT(rate_limit),
+               "expected cooldown in rate_limit, found %.20s: no 429 parks anybody",
+               text(view, OPTION_rate_limit));
 }
 
 static bool ask_cooldown_seconds(const struct idle_view *view, struct idle_reason *reason)
 {
-    if (number(view, OPTION_cooldown_seconds) == 0 || number(view, OPTION_cooldown_on))
-        return false;
+    struct status_set parking = {0};
+
     for (unsigned status = 400; status < STATUS_SET_FIRST + STATUS_SET_COUNT; status++)
-        if (status_set_has(statuses(view, OPTION_cooldown_on), status) &&
-            (status != 429 || parks_limits(view)))
-            return false;
-    return say(reason, BIT(cooldown_on) | BIT(rate_limit), "something in cooldown_on that parks",
-               "nothing: it parks nobody");
+        if (status != 429 || parks_limits(view))
+            status_set_add(&parking, status);
+    return number(view, OPTION_cooldown_seconds) != 0 && number(view, OPTION_cooldown_on) == 0 &&
+           !any(statuses(view, OPTION_cooldown_on), &parking, true) &&
+           say(reason, BIT(cooldown_on) | BIT(rate_limit),
+               "expected something in cooldown_on that parks, found nothing: it parks nobody");
 }
 
 static bool ask_cooldown_on(const struct idle_view *view, struct idle_reason *reason)
 {
     return number(view, OPTION_cooldown_seconds) == 0 &&
-           say(reason, BIT(cooldown_seconds), "cooldown_seconds above 0", "0: nobody is parked");
+           say(reason, BIT(cooldown_seconds),
+               "expected cooldown_seconds above 0, found 0: nobody is parked");
 }
 
 /* --- refusals ----------------------------------------------------------------------------------
@@ -246,21 +238,22 @@ static bool stays_home(const struct idle_view *view)
 static bool ask_when_exhausted(const struct idle_view *view, struct idle_reason *reason)
 {
     return number(view, OPTION_when_exhausted) == EXHAUSTED_PASS && stays_home(view) &&
-           say(reason, BIT(allow_fallbacks), "allow_fallbacks = true",
-               "false: a refused call gets the 503");
+           say(reason, BIT(allow_fallbacks),
+               "expected allow_fallbacks = true, found false: a refused call gets the 503");
 }
 
 static bool ask_of_answer(const struct idle_view *view, struct idle_reason *reason)
 {
     return number(view, OPTION_when_exhausted) == EXHAUSTED_PASS && !stays_home(view) &&
-           say(reason, BIT(when_exhausted) | BIT(allow_fallbacks), "when_exhausted = 503",
-               "pass: no call gets an answer of ours");
+           say(reason, BIT(when_exhausted) | BIT(allow_fallbacks),
+               "expected when_exhausted = 503, found pass: no call gets an answer of ours");
 }
 
 static bool ask_of_elsewhere(const struct idle_view *view, struct idle_reason *reason)
 {
-    return stays_home(view) && say(reason, BIT(allow_fallbacks), "allow_fallbacks = true",
-                                   "false: no call goes elsewhere");
+    return stays_home(view) &&
+           say(reason, BIT(allow_fallbacks),
+               "expected allow_fallbacks = true, found false: no call goes elsewhere");
 }
 
 static bool ask_base(const struct idle_view *view, struct idle_reason *reason)
@@ -269,27 +262,30 @@ static bool ask_base(const struct idle_view *view, struct idle_reason *reason)
         return false; /* of one that is none worse was told */
     return ask_of_elsewhere(view, reason) ||
            (!*text(view, OPTION_fallback) &&
-            say(reason, BIT(fallback), "a fallback whose base replaces it", "none"));
+            say(reason, BIT(fallback), "expected a fallback whose base replaces it, found none"));
 }
 
 static bool ask_allow_cleartext(const struct idle_view *view, struct idle_reason *reason)
 {
     struct span names = span_str(text(view, OPTION_fallback)), name;
 
-    if (number(view, OPTION_allow_cleartext) == 0 || ask_of_elsewhere(view, reason))
-        return number(view, OPTION_allow_cleartext) != 0;
+    if (number(view, OPTION_allow_cleartext) == 0)
+        return false;
+    if (ask_of_elsewhere(view, reason))
+        return true;
     while (config_next_name(&names, &name)) {
         const struct config_fallback *fallback = config_fallback(view->config, name);
         if (fallback && !fallback->loopback && span_eq(fallback->scheme, SPAN_LIT("http")))
             return false;
     }
-    return say(reason, BIT(fallback), "a fallback over http on another machine", "none");
+    return say(reason, BIT(fallback),
+               "expected a fallback over http on another machine, found none");
 }
 
 static bool ask_match(const struct idle_view *view, struct idle_reason *reason)
 {
     return number(view, OPTION_match) == MATCH_LISTED && view->config->target_count == 0 &&
-           say(reason, 0, "a [target NAME] beside listed", "none: no call is covered");
+           say(reason, 0, "expected a [target NAME] beside listed, found none: no call is covered");
 }
 
 /* --- all ---------------------------------------------------------------------------------------
@@ -327,7 +323,7 @@ bool idle_rules_ask(const struct idle_view *view, enum config_option option,
 
     *reason = (struct idle_reason){0};
     if (!options[option].global && option != OPTION_mode && number(view, OPTION_mode) == MODE_OFF)
-        return say(reason, BIT(mode), "mode = enforce or observe",
-                   "off: its calls are not covered");
+        return say(reason, BIT(mode),
+                   "expected mode = enforce or observe, found off: its calls are not covered");
     return rules[option] && rules[option](view, reason);
 }
