@@ -160,19 +160,6 @@ void shim_obeyed(struct shim_call *shim_call)
     call_log_refusal(call, call->refusal.now_ns, false);
 }
 
-static struct call_side *sides_refuse(struct call *call, bool with_model, uint32_t tick,
-                                      struct breaker_admission *host,
-                                      struct breaker_admission *model)
-{
-    *host = peek_side(&call->host, tick);
-    if (refuses(call, &call->host, host))
-        return &call->host;
-    if (!with_model)
-        return NULL;
-    *model = peek_side(&call->model, tick);
-    return refuses(call, &call->model, model) ? &call->model : NULL;
-}
-
 static bool model_is_off(const struct call *call)
 {
     return call_knows_model(call) && call->model.policy.mode == MODE_OFF;
@@ -213,11 +200,15 @@ static bool admit_healthy(struct call *call, bool with_model, uint32_t now)
 static __attribute__((noinline)) enum shim_verdict admit_unhealthy(struct call *call,
                                                                    bool with_model, uint64_t now)
 {
-    struct breaker_admission host, model = {0};
     uint32_t tick = breaker_tick(now);
-    struct call_side *refuser = sides_refuse(call, with_model, tick, &host, &model);
-    if (refuser)
-        return refuse(call, refuser, refuser == &call->host ? &host : &model, now);
+    struct breaker_admission host = peek_side(&call->host, tick), model = {0};
+
+    if (refuses(call, &call->host, &host))
+        return refuse(call, &call->host, &host, now);
+    if (with_model)
+        model = peek_side(&call->model, tick);
+    if (with_model && refuses(call, &call->model, &model))
+        return refuse(call, &call->model, &model, now);
     if (is_kept_waiting(call, &call->host, now) ||
         (with_model && is_kept_waiting(call, &call->model, now)))
         return SHIM_REFUSED;
