@@ -52,7 +52,8 @@ static inline void read_rest(void)
 
 static unsigned before; /* so many descriptors were open */
 
-static inline void begin_refused(int argc, char **argv)
+/* The mode of that name, and what it read. */
+static inline void run_refused(const struct mode *modes, size_t count, int argc, char **argv)
 {
     MUST(argc == 4);
     port = (unsigned)atoi(argv[2]);
@@ -61,10 +62,7 @@ static inline void begin_refused(int argc, char **argv)
     fd = connected(port);
     if (atoi(argv[3]))
         call_on(fd, port, "m");
-}
-
-static inline void print_refused(void)
-{
+    run_mode(modes, count, argv[1]);
     fwrite(got, 1, have, stdout);
 }
 

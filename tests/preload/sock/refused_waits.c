@@ -302,9 +302,7 @@ static const struct mode modes[] = {
 
 int main(int argc, char **argv)
 {
-    begin_refused(argc, argv);
-    RUN_MODE(modes, argv[1]);
-    print_refused();
+    run_refused(modes, sizeof modes / sizeof *modes, argc, argv);
     end_refused();
     return 0;
 }

@@ -226,10 +226,6 @@ static const struct mode modes[] = {
 int main(int argc, char **argv)
 {
     MUST(argc == 3);
-    port = (unsigned)atoi(argv[2]);
-    unsigned before = open_descriptors();
-    RUN_MODE(modes, argv[1]);
-    printf("fine %u\n", calls);
-    MUST(open_descriptors() == before);
+    run_called(modes, sizeof modes / sizeof *modes, argv[1], argv[2]);
     return 0;
 }

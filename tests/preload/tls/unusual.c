@@ -5,17 +5,11 @@
  *
  * Prints the statuses of its calls. Those of "m" count with the library, those of "unseen" pass.
  */
-#include "tls.h"
+#include "told.h"
 
 #include <dlfcn.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
-
-static void told(int status)
-{
-    printf("%d\n", status);
-    MUST(ERR_peek_error() == 0);
-}
 
 /* --- beginnings ---------------------------------------------------------------------------------
  */
