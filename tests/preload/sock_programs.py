@@ -122,11 +122,10 @@ class Names:
 
 def no_ipv6():
     """Why there is none, or None."""
-    with socket.socket(socket.AF_INET6) as probe:
-        try:
-            probe.bind(("::1", 0))
-        except OSError as error:
-            return str(error)
+    try:
+        bound("::1").close()
+    except OSError as error:
+        return str(error)
     return None
 
 

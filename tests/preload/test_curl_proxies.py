@@ -1,9 +1,9 @@
 """Whose failure is a refused connect, the provider's or a proxy's? Told by who gets the connection without us: the same
 options and environment are tried bare, with a proxy that takes it, and under the breaker, with one that is down."""
 
-import socket
-
 import pytest
+
+from listeners import bound
 
 HOSTS = ["127.0.0.1", "127.0.1.1", "127.1", "localhost", "[::1]", "example.com", "www.example.com", "www.example.com.",
          "notexample.com", "WWW.Example.com"]
@@ -21,8 +21,7 @@ class Nobody:
 
     def __init__(self, host):
         self.host = host
-        self.socket = socket.socket(socket.AF_INET6 if host[0] == "[" else socket.AF_INET)
-        self.socket.bind(("::1" if host[0] == "[" else "", 0))
+        self.socket = bound("::1" if host[0] == "[" else "")
         self.port = self.socket.getsockname()[1]
         name = {"127.1": "127.0.0.1"}.get(host, host)
         self.key = f"{name.lower().rstrip('.')}:{self.port}"
