@@ -135,7 +135,8 @@ static const char *why_not_into(const char *directory)
         return errno == ENOENT ? "no such directory" : strerror(errno);
     if (!S_ISDIR(st.st_mode))
         return "a path through something that is no directory";
-    switch (errno = try_file(directory)) {
+    int cause = try_file(directory);
+    switch (cause) {
     case 0:
         return NULL;
     case EACCES:
@@ -144,7 +145,7 @@ static const char *why_not_into(const char *directory)
     case ENOENT:
         return "a directory that takes no files";
     default:
-        return strerror(errno);
+        return strerror(cause);
     }
 }
 
